@@ -1,0 +1,64 @@
+"""Refusals at the door: one sentence that says what was given, what is allowed and what to try."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["BadInput", "choice", "integer", "nearest", "number", "require"]
+
+
+class BadInput(ValueError):
+    """A parameter, name or file that cannot be used. The terminal prints it without a traceback, exit code 2."""
+
+
+def require(condition: bool, field: str, value: Any, allowed: str, hint: str = "") -> None:
+    """Refuse `value` for `field` unless `condition` holds: "order must be at least 1, got 0: hint"."""
+    if not condition:
+        raise BadInput(f"{field} must be {allowed}, got {value!r}" + (f": {hint}" if hint else ""))
+
+
+def integer(field: str, value: Any, low: int | None = None, high: int | None = None, hint: str = "") -> int:
+    """Check that `value` is a whole number in [low, high] and return it."""
+    allowed = "a whole number" + _range_in_words(low, high)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    require(is_whole and _inside(value, low, high), field, value, allowed, hint)
+    return value
+
+
+def number(field: str, value: Any, low: float | None = None, high: float | None = None, hint: str = "") -> float:
+    """Check that `value` is a finite real number in [low, high] and return it."""
+    allowed = "a number" + _range_in_words(low, high)
+    is_real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    require(is_real and _inside(value, low, high), field, value, allowed, hint)
+    return float(value)
+
+
+def choice(field: str, value: Any, allowed: Iterable[Any], hint: str = "") -> Any:
+    """Check that `value` is one of `allowed` and return it; a near miss is suggested."""
+    options = list(allowed)
+    if value in options:
+        return value
+    suggestion = hint or nearest(str(value), [str(option) for option in options])
+    listed = ", ".join(repr(option) for option in options)
+    raise BadInput(f"{field} must be one of {listed}, got {value!r}" + (f": {suggestion}" if suggestion else ""))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """ "did you mean 'x'?" for the closest of `names`, or an empty string."""
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _inside(value: float, low: float | None, high: float | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _range_in_words(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f" between {low} and {high}"
+    if low is not None:
+        return f" of at least {low}"
+    return f" of at most {high}" if high is not None else ""

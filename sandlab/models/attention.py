@@ -1,0 +1,138 @@
+"""Multi-head attention with every variant the zoo uses; each intermediate tensor has a name."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from sandlab.models.layers import Linear, Point, against
+
+__all__ = ["Attention", "allowed_keys", "rotate"]
+
+
+def allowed_keys(
+    queries: Int[Tensor, "query"], keys: Int[Tensor, "key"], *, causal: bool, window: int | None
+) -> Bool[Tensor, "query key"]:
+    """Which key positions each query position may attend to: not the future, not further back than the window."""
+    distance = queries.unsqueeze(-1) - keys
+    allowed = torch.ones_like(distance, dtype=torch.bool)
+    if causal:
+        allowed &= distance >= 0
+    if window is not None:
+        allowed &= distance.abs() < window
+    return allowed
+
+
+def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "time"], base: float) -> Tensor:
+    """Rotary encoding: turn each pair of coordinates (i, i + dim/2) by position · base^(−2i/dim)."""
+    half = x.shape[-1] // 2
+    frequency = base ** (-torch.arange(half, device=x.device, dtype=x.dtype) / half)
+    angle = positions.to(x.dtype).unsqueeze(-1) * frequency
+    first, second = x[..., :half], x[..., half : 2 * half]
+    turned = torch.cat([first * angle.cos() - second * angle.sin(), first * angle.sin() + second * angle.cos()], -1)
+    return turned if x.shape[-1] % 2 == 0 else torch.cat([turned, x[..., -1:]], -1)
+
+
+class Attention(nn.Module):
+    """softmax(x_q Wqᵀ Wk x_kᵀ · scale + bias) x Wv, heads side by side, then the output map.
+
+    kind       "softmax", "linear" (scores used as they are) or "hard" (uniform over the largest scores)
+    positions  "rotary", "relative" (a learned bias per head and distance) or "alibi" act here; others on the embedding
+    fused      use torch's fused kernel when nothing inside is recorded (faster; has no second derivative)
+    """
+
+    slopes: Tensor
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        length: int,
+        *,
+        kind: str = "softmax",
+        positions: str = "none",
+        causal: bool = True,
+        window: int | None = None,
+        scale: float | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        rotary_base: float = 10000.0,
+        std: float | None = None,
+    ) -> None:
+        super().__init__()
+        inner = heads * head_width
+        self.heads, self.head_width, self.length = heads, head_width, length
+        self.kind, self.position_kind, self.causal, self.window = kind, positions, causal, window
+        self.scale = 1 / math.sqrt(head_width) if scale is None else scale
+        self.dropout, self.rotary_base = dropout, rotary_base
+        self.fused = False
+        self.query = Linear(width, inner, bias=bias, std=std)
+        self.key = Linear(width, inner, bias=bias, std=std)
+        self.value = Linear(width, inner, bias=bias, std=std)
+        self.scores, self.pattern, self.mixed = Point(), Point(), Point()
+        self.output = Linear(inner, width, bias=bias, std=std)
+        if positions == "relative":
+            self.distance_bias = nn.Parameter(torch.zeros(heads, 2 * length - 1))
+        if positions == "alibi":
+            self.register_buffer("slopes", 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+        positions = torch.arange(x.shape[-2], device=x.device)
+        query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
+        if self.position_kind == "rotary":
+            query, key = rotate(query, positions, self.rotary_base), rotate(key, positions, self.rotary_base)
+        mixed = self._fused(query, key, value) if self._can_fuse() else self._explicit(query, key, value, positions)
+        mixed = self.mixed(mixed.transpose(-2, -3).flatten(-2))
+        return self.output(mixed)
+
+    def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
+        scores = query @ key.mT * self.scale
+        bias = self._position_bias(positions, scores)
+        scores = self.scores(scores if bias is None else scores + bias)
+        allowed = allowed_keys(positions, positions, causal=self.causal, window=self.window)
+        pattern = self.pattern(self._normalise(scores, allowed))
+        if self.dropout and self.training:
+            pattern = F.dropout(pattern, self.dropout)
+        return pattern @ value
+
+    def _normalise(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        if self.kind == "linear":
+            return scores * allowed
+        scores = scores.masked_fill(~allowed, -torch.inf)
+        if self.kind == "softmax":
+            return scores.softmax(-1)
+        largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+        return largest / largest.sum(-1, keepdim=True)
+
+    def _position_bias(self, positions: Tensor, scores: Tensor) -> Tensor | None:
+        distance = positions.unsqueeze(-1) - positions
+        if self.position_kind == "alibi":
+            return -self.slopes.view(-1, 1, 1) * distance.abs().to(scores.dtype)
+        if self.position_kind == "relative":
+            return against(self.distance_bias[..., distance + self.length - 1], scores, 3)
+        return None
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, self.head_width)).transpose(-2, -3)
+
+    def _can_fuse(self) -> bool:
+        hooked = any(point._forward_hooks for point in (self.scores, self.pattern))
+        plain = self.kind == "softmax" and self.window is None and self.position_kind not in ("relative", "alibi")
+        return self.fused and plain and not hooked
+
+    def _fused(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        lead = query.shape[:-3]
+        mixed = F.scaled_dot_product_attention(
+            query.reshape(-1, *query.shape[-3:]),
+            key.reshape(-1, *key.shape[-3:]),
+            value.reshape(-1, *value.shape[-3:]),
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=self.causal,
+            scale=self.scale,
+        )
+        return mixed.reshape(*lead, *mixed.shape[-3:])

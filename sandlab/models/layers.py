@@ -1,0 +1,104 @@
+"""Layers that carry an optional member axis: the same module computes one model or a population of them.
+
+A layer's parameters have their usual shape for one model, and one leading `member` axis more inside a population; its
+inputs then have a leading member axis too. Matrix products become batched ones (`bmm`), nothing else changes. A model
+built only from these layers, and from operations that leave leading axes alone, sets `carries_members = True`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+__all__ = ["Embedding", "LayerNorm", "Linear", "Point", "RMSNorm", "against", "linear"]
+
+
+class Point(nn.Module):
+    """An activation with a name: the identity, at a place where `record` reads and `replace` writes."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value
+
+
+def against(parameter: Tensor, value: Tensor, own: int) -> Tensor:
+    """View `parameter` (own axes, perhaps a member axis before them) so that it broadcasts against `value`.
+
+    A member axis moves to the front of `value`'s axes and singleton axes fill the gap.
+    """
+    if parameter.ndim == own:
+        return parameter
+    gap = value.ndim - 1 - own
+    return parameter.view(parameter.shape[0], *([1] * gap), *parameter.shape[1:])
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b, member by member when the weights have a member axis."""
+    if weight.ndim == 2:
+        return F.linear(x, weight, bias)
+    members, outputs, inputs = weight.shape
+    flat = x.reshape(members, -1, inputs)
+    product = torch.bmm(flat, weight.mT) if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
+    return product.view(*x.shape[:-1], outputs)
+
+
+class Linear(nn.Module):
+    """y = x Wᵀ + b."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True, std: float | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        nn.init.normal_(self.weight, std=1 / math.sqrt(inputs) if std is None else std)
+
+    def forward(self, x: Float[Tensor, "*lead inputs"]) -> Float[Tensor, "*lead outputs"]:
+        return linear(x, self.weight, self.bias)
+
+
+class Embedding(nn.Module):
+    """Row look-up."""
+
+    def __init__(self, entries: int, width: int, *, std: float = 0.02) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(entries, width))
+        nn.init.normal_(self.weight, std=std)
+
+    def forward(self, index: Int[Tensor, "*lead"]) -> Float[Tensor, "*lead width"]:
+        if self.weight.ndim == 2:
+            return F.embedding(index, self.weight)
+        members, entries, width = self.weight.shape
+        # One look-up in the members' tables laid end to end.
+        offset = torch.arange(members, device=index.device).view(members, *([1] * (index.ndim - 1))) * entries
+        return F.embedding(index + offset, self.weight.reshape(members * entries, width))
+
+
+class LayerNorm(nn.Module):
+    """(x − mean)/√(variance + ε), times a gain, plus a bias unless switched off."""
+
+    def __init__(self, width: int, *, bias: bool = True, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.width = width
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+
+    def forward(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
+        if self.weight.ndim == 1:
+            return F.layer_norm(x, (self.width,), self.weight, self.bias, self.eps)
+        normal = F.layer_norm(x, (self.width,), None, None, self.eps) * against(self.weight, x, 1)
+        return normal if self.bias is None else normal + against(self.bias, x, 1)
+
+
+class RMSNorm(nn.Module):
+    """x/√(mean square + ε), times a gain."""
+
+    def __init__(self, width: int, *, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * against(self.weight, x, 1)

@@ -1,0 +1,270 @@
+"""The configurable transformer: one class for the variants the field uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sandlab.errors import choice, integer, number, require
+from sandlab.models.attention import Attention
+from sandlab.models.base import Config, Model
+from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, RMSNorm, against, linear
+from sandlab.registry import register
+
+__all__ = ["MLPBlock", "Transformer", "TransformerConfig", "sinusoids"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "tanh": torch.tanh,
+    "identity": lambda x: x,
+}
+POSITIONS = ("none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot")
+
+
+@dataclass(frozen=True)
+class TransformerConfig(Config):
+    """Options of the transformer.
+
+    vocab, length   input alphabet; largest number of positions
+    layers, heads   number of layers; heads per layer, one number or one per layer
+    width           of the residual stream; head_width defaults to width / heads, mlp_width to 4 · width
+    outputs         classes of the readout (default: vocab)
+    mlp             activation of the feed-forward block, or "none" for an attention-only model
+    norm            "none", "pre" or "post"; norm_kind "layer" or "rms"
+    positions       "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot" (appended to the token)
+    embedding       "learned" or "one-hot"; dropout rates: residual branches, attention weights, embeddings
+    attention       "softmax", "linear" or "hard"; scale of the scores (default 1/√head_width); window: keys in reach
+    tied            the readout is the embedding table; loops: how often the stack is applied with the same weights
+    init_std        standard deviation of every drawn weight (None: 1/√inputs); zero_readout starts it at zero
+    read            "all" positions, or only the "last" (logits then have a time axis of 1)
+    """
+
+    vocab: int
+    length: int
+    layers: int = 2
+    heads: int | tuple[int, ...] = 1
+    width: int = 64
+    head_width: int | None = None
+    mlp_width: int | None = None
+    outputs: int | None = None
+    causal: bool = True
+    mlp: str = "gelu"
+    norm: str = "pre"
+    norm_kind: str = "layer"
+    positions: str = "learned"
+    embedding: str = "learned"
+    attention: str = "softmax"
+    scale: float | None = None
+    window: int | None = None
+    tied: bool = False
+    bias: bool = True
+    readout_bias: bool = False
+    residual: bool = True
+    loops: int = 1
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    rotary_base: float = 10000.0
+    init_std: float | None = 0.02
+    zero_readout: bool = False
+    read: str = "all"
+
+    def __post_init__(self) -> None:
+        for name in ("vocab", "length", "width", "loops"):
+            integer(name, getattr(self, name), low=1)
+        integer("layers", self.layers, low=0)
+        for name in ("head_width", "mlp_width", "outputs", "window"):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), low=1)
+        for heads in self.heads_per_layer:
+            integer("heads", heads, low=1)
+        require(len(self.heads_per_layer) == self.layers, "heads", self.heads, f"one number or {self.layers} of them")
+        choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
+        choice("norm", self.norm, ("none", "pre", "post"))
+        choice("norm_kind", self.norm_kind, ("layer", "rms"))
+        choice("positions", self.positions, POSITIONS)
+        choice("embedding", self.embedding, ("learned", "one-hot"))
+        choice("read", self.read, ("all", "last"))
+        choice("attention", self.attention, ("softmax", "linear", "hard"))
+        for name in ("dropout", "attention_dropout", "embedding_dropout"):
+            number(name, getattr(self, name), low=0.0, high=1.0)
+        if self.head_width is None:
+            for heads in self.heads_per_layer:
+                fits = self.width % heads == 0
+                require(fits, "width", self.width, f"a multiple of heads ({heads})", "or give head_width")
+        token_width = self.token_width
+        require(token_width >= 1, "width", self.width, f"above length ({self.length}) with one-hot positions")
+        if self.embedding == "one-hot":
+            needed = self.vocab + self.width - token_width
+            hint = "one-hot tokens take vocab coordinates, one-hot positions length more"
+            require(token_width == self.vocab, "width", self.width, f"{needed} with one-hot tokens", hint)
+        if self.tied:
+            same = self.outputs in (None, self.vocab) and token_width == self.width
+            require(same, "tied", True, "False unless outputs equals vocab and positions are not one-hot")
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        return (self.heads,) * self.layers if isinstance(self.heads, int) else tuple(self.heads)
+
+    @property
+    def token_width(self) -> int:
+        """Coordinates that hold the token: one-hot positions take `length` of the width."""
+        return self.width - self.length if self.positions == "one-hot" else self.width
+
+
+def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
+    """sin(t / 10000^(2i/width)) and cos of the same, interleaved."""
+    angle = torch.arange(length).unsqueeze(-1) * 10000.0 ** (-torch.arange(0, width, 2) / width)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[:, :width]
+
+
+class MLPBlock(nn.Module):
+    """W₂ φ(W₁ x + b₁) + b₂."""
+
+    def __init__(self, width: int, hidden: int, activation: str, *, bias: bool, std: float | None) -> None:
+        super().__init__()
+        self.rise = Linear(width, hidden, bias=bias, std=std)
+        self.hidden = Point()
+        self.fall = Linear(hidden, width, bias=bias, std=std)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fall(self.hidden(ACTIVATIONS[self.activation](self.rise(x))))
+
+
+class Layer(nn.Module):
+    """Attention, then feed-forward, each on its own branch of the residual stream."""
+
+    def __init__(self, config: TransformerConfig, heads: int) -> None:
+        super().__init__()
+        self.config = config
+        self.attention = Attention(
+            config.width,
+            heads,
+            config.head_width or config.width // heads,
+            config.length,
+            kind=config.attention,
+            positions=config.positions,
+            causal=config.causal,
+            window=config.window,
+            scale=config.scale,
+            bias=config.bias,
+            dropout=config.attention_dropout,
+            rotary_base=config.rotary_base,
+            std=config.init_std,
+        )
+        self.attention_norm = _norm(config)
+        self.middle = Point()
+        self.has_mlp = config.mlp != "none"
+        if self.has_mlp:
+            hidden = config.mlp_width or 4 * config.width
+            self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
+            self.mlp_norm = _norm(config)
+        self.stream = Point()
+
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+        x = self.middle(self._branch(x, self.attention, self.attention_norm))
+        if self.has_mlp:
+            x = self._branch(x, self.mlp, self.mlp_norm)
+        return self.stream(x)
+
+    def _branch(self, x: Tensor, block: nn.Module, norm: nn.Module) -> Tensor:
+        added = block(norm(x) if self.config.norm == "pre" else x)
+        if self.config.dropout and self.training:
+            added = F.dropout(added, self.config.dropout)
+        x = x + added if self.config.residual else added
+        return norm(x) if self.config.norm == "post" else x
+
+
+@register("models", "transformer")
+class Transformer(Model):
+    """Decoder or encoder transformer with chosen depth, heads, norms, positions, attention and feed-forward.
+
+    Activations: `embedded`, `layers.i.attention.{query,key,value,scores,pattern,mixed}`, `layers.i.attention`,
+    `layers.i.middle`, `layers.i.mlp.hidden`, `layers.i.mlp`, `layers.i.stream`, `final`, `logits`.
+    """
+
+    config_class = TransformerConfig
+    carries_members = True
+    config: TransformerConfig
+    sinusoid: Tensor
+
+    def __init__(self, **options: Any) -> None:
+        config = self.configure(options)
+        super().__init__(config)
+        if config.embedding == "learned":
+            self.embedding = Embedding(config.vocab, config.token_width, std=_embedding_std(config))
+        if config.positions == "learned":
+            self.position = Embedding(config.length, config.width, std=_embedding_std(config))
+        if config.positions == "sinusoidal":
+            self.register_buffer("sinusoid", sinusoids(config.length, config.width), persistent=False)
+        self.embedded = Point()
+        self.layers = nn.ModuleList(Layer(config, heads) for heads in config.heads_per_layer)
+        self.final = _norm(config) if config.norm == "pre" else Point()
+        outputs = config.outputs or config.vocab
+        if not config.tied:
+            self.unembed = Linear(config.width, outputs, bias=False, std=config.init_std)
+            if config.zero_readout:
+                nn.init.zeros_(self.unembed.weight)
+        if config.readout_bias:
+            self.readout_bias = nn.Parameter(torch.zeros(outputs))
+        self.logits = Point()
+
+    def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time outputs"]:
+        time = inputs.shape[-1]
+        longest = self.config.length
+        require(time <= longest, "sequence length", time, f"at most {longest}", "build the model with a larger length")
+        x = self.embed(inputs)
+        for _ in range(self.config.loops):
+            for layer in self.layers:
+                x = layer(x)
+        if self.config.read == "last":
+            x = x[..., -1:, :]
+        return self.read_out(self.final(x))
+
+    def embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time width"]:
+        """Tokens and, for the kinds that live in the stream, positions."""
+        config, time = self.config, inputs.shape[-1]
+        if config.embedding == "one-hot":
+            x = F.one_hot(inputs, config.vocab).to(self._dtype())
+        else:
+            x = self.embedding(inputs)
+        if config.positions == "learned":
+            table = self.position.weight[..., :time, :]
+            x = x + against(table, x, 2)
+        elif config.positions == "sinusoidal":
+            x = x + self.sinusoid[:time].to(x.dtype)
+        elif config.positions == "one-hot":
+            place = torch.eye(config.length, dtype=x.dtype, device=x.device)[:time]
+            x = torch.cat([x, place.expand(*x.shape[:-1], config.length)], -1)
+        if config.embedding_dropout and self.training:
+            x = F.dropout(x, config.embedding_dropout)
+        return self.embedded(x)
+
+    def read_out(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead outputs"]:
+        logits = linear(x, self.embedding.weight) if self.config.tied else self.unembed(x)
+        if self.config.readout_bias:
+            logits = logits + against(self.readout_bias, logits, 1)
+        return self.logits(logits)
+
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+
+def _embedding_std(config: TransformerConfig) -> float:
+    return 1 / math.sqrt(config.width) if config.init_std is None else config.init_std
+
+
+def _norm(config: TransformerConfig) -> nn.Module:
+    if config.norm == "none":
+        return Point()
+    return LayerNorm(config.width, bias=config.bias) if config.norm_kind == "layer" else RMSNorm(config.width)

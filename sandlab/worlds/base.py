@@ -1,0 +1,140 @@
+"""What a world is: a distribution over examples whose truth is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sandlab.errors import BadInput, integer, require
+
+__all__ = ["Batch", "World", "cross_entropy"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples of a world: example axis first, time second.
+
+    inputs   what the model sees: tokens (example, time), or features (example, ...) for worlds that are not sequences
+    targets  what it should predict: classes of the mask's shape, or laws over classes with one axis more
+    mask     where the loss counts; its time axis may be shorter than the inputs' and then means the last positions
+             (an answer at the end only: targets and mask have a time axis of 1)
+    truth    named latent tensors, example axis first: states, topics, stack depth, kernels
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    mask: Tensor
+    truth: dict[str, Tensor] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.inputs.shape[0]
+
+    def __getitem__(self, rows: slice | Tensor) -> Batch:
+        truth = {name: value[rows] for name, value in self.truth.items()}
+        return Batch(self.inputs[rows], self.targets[rows], self.mask[rows], truth)
+
+    def to(self, device: str | torch.device) -> Batch:
+        truth = {name: value.to(device) for name, value in self.truth.items()}
+        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), truth)
+
+    @property
+    def soft(self) -> bool:
+        """Whether targets are laws over classes rather than classes."""
+        return self.targets.ndim == self.mask.ndim + 1
+
+
+def cross_entropy(log_probs: Tensor, batch: Batch) -> Tensor:
+    """Mean over counted targets of −Σ_s y(s) log p(s), in nats; y is one-hot when targets are classes.
+
+    Predictions for more positions than the batch has targets for are cut to the last ones.
+    """
+    if batch.mask.ndim >= 2:
+        log_probs = log_probs[..., -batch.mask.shape[-1] :, :]
+    if batch.soft:
+        targets = batch.targets.to(log_probs.dtype)
+        # 0 · log 0 = 0: a class the target excludes costs nothing however sure the prediction is.
+        losses = -torch.where(targets > 0, targets * log_probs, 0.0).sum(-1)
+    else:
+        losses = -log_probs.gather(-1, batch.targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    counted = batch.mask
+    return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp(min=1)
+
+
+@dataclass(frozen=True)
+class World:
+    """A distribution with a known truth. Subclasses are frozen dataclasses whose fields are the parameters.
+
+    A subclass gives `sample` and, where they make sense, `oracle`, `accepts`, `vocab`, `outputs` and `letters`,
+    and checks its fields in `__post_init__` with the functions of `sandlab.errors`.
+    """
+
+    @property
+    def vocab(self) -> int:
+        """Number of input tokens."""
+        raise NotImplementedError(f"{type(self).__name__} has no token alphabet")
+
+    @property
+    def outputs(self) -> int:
+        """Number of classes that are predicted; the input alphabet unless a world says otherwise."""
+        return self.vocab
+
+    @property
+    def letters(self) -> list[str]:
+        """How each token is written for people."""
+        return [str(token) for token in range(self.vocab)]
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        """n independent examples on the generator's device."""
+        raise NotImplementedError
+
+    def oracle(self, batch: Batch) -> Tensor:
+        """Log-probabilities (float64) of the Bayes-optimal prediction given what the model sees."""
+        raise NotImplementedError(f"{type(self).__name__} has no exact oracle")
+
+    def optimal_loss(self, batch: Batch) -> float:
+        """Loss of the oracle on this batch, in nats per counted target: no predictor does better in expectation."""
+        return float(cross_entropy(self.oracle(batch), batch))
+
+    def baselines(self) -> dict[str, Any]:
+        """Named suboptimal predictors: name → function from a batch to log-probabilities."""
+        return {}
+
+    def accepts(self, tokens: Tensor) -> bool | Tensor:
+        """Membership: one bool for one string (time), one per row for many (example, time)."""
+        raise NotImplementedError(f"{type(self).__name__} is not a language")
+
+    def render(self, tokens: Tensor) -> str:
+        """One example's tokens as text."""
+        letters = self.letters
+        joiner = "" if all(len(letter) == 1 for letter in letters) else " "
+        return joiner.join(letters[int(token)] for token in tokens)
+
+    def stream(self, batch_size: int, *, rng: torch.Generator) -> Iterator[Batch]:
+        """Fresh batches without end."""
+        integer("batch_size", batch_size, low=1)
+        while True:
+            yield self.sample(batch_size, rng=rng)
+
+    @classmethod
+    def parameters(cls) -> list[dataclasses.Field[Any]]:
+        """The fields of the world, for `sandlab show` and `--set`."""
+        return list(dataclasses.fields(cls))
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> World:
+        """Build from named values; an unknown name is refused with the nearest one."""
+        known = [parameter.name for parameter in cls.parameters()]
+        for name in settings:
+            if name not in known:
+                from sandlab.errors import nearest
+
+                raise BadInput(f"{cls.__name__} has no parameter {name!r}: {nearest(name, known) or f'it has {known}'}")
+        return cls(**settings)
+
+    def _check_count(self, n: int) -> None:
+        require(isinstance(n, int) and n >= 1, "n", n, "a whole number of at least 1")
