@@ -29,12 +29,8 @@ def register(kind: str, name: str) -> Callable[[Thing], Thing]:
 
     def enter(thing: Thing) -> Thing:
         known = _entries[kind].get(name)
-        same_place = known is None or (
-            getattr(known, "__module__", None) == getattr(thing, "__module__", None)
-            and getattr(known, "__qualname__", None) == getattr(thing, "__qualname__", None)
-        )
-        if not same_place:
-            raise BadInput(f"{kind} already has a {name!r} (in {known.__module__}): choose another name")
+        if known is not None and _place(known) != _place(thing):
+            raise BadInput(f"{kind} already has a {name!r} (in {_place(known)[0]}): choose another name")
         _entries[kind][name] = thing
         return thing
 
@@ -68,6 +64,10 @@ def summary(thing: Any) -> str:
     """First line of the thing's docstring (or its title, for a study)."""
     text = getattr(thing, "title", None) or (thing.__doc__ or "").strip()
     return text.splitlines()[0] if text else ""
+
+
+def _place(thing: Any) -> tuple[str, str]:
+    return getattr(thing, "place", None) or (thing.__module__, thing.__qualname__)
 
 
 def _load(kind: str) -> None:

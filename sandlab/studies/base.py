@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -55,12 +56,14 @@ class Study:
     tour: bool = False
 
     @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
-        return self.function.__doc__
+    def text(self) -> str:
+        """What the study's function says about itself: its documentation page."""
+        return inspect.cleandoc(self.function.__doc__ or "")
 
     @property
-    def __module__(self) -> str:  # type: ignore[override]
-        return self.function.__module__
+    def place(self) -> tuple[str, str]:
+        """Module and name of the function, so that the registry can tell two studies of one name apart."""
+        return self.function.__module__, self.function.__qualname__
 
     def config(self, preset: str = "quick", **changes: Any) -> Any:
         """The preset's configuration with some fields changed."""

@@ -1,0 +1,56 @@
+# Every target sets up its own virtual environment when it is missing; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+EVERYTHING := .[cluster,hf,grammar,atlas,lens,docs,dev]
+# One thread per process: the tests and the studies already use a process per core.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help setup setup-all tour test test-full lint format bench docs clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(VENV)/core.stamp: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing SandLab into $(VENV) (once; a minute or two)"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/everything.stamp: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing SandLab with all extras into $(VENV) (once; a few minutes)"
+	@$(PIP) -e "$(EVERYTHING)"
+	@touch $(VENV)/core.stamp $@
+
+setup: $(VENV)/core.stamp ## the core, enough for `sandlab run`
+setup-all: $(VENV)/everything.stamp ## the core and every extra
+
+tour: $(VENV)/core.stamp ## run the curated quick studies, print their findings, write the report
+	$(BIN)/sandlab tour
+
+test: $(VENV)/everything.stamp ## the tests (about ten minutes on two cores)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not slow"
+
+test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --cov --cov-report=term
+
+lint: $(VENV)/everything.stamp ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/everything.stamp ## let ruff format and mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/everything.stamp ## speed ratios against baselines run beside them
+	$(BIN)/sandlab bench
+
+docs: $(VENV)/everything.stamp ## the documentation, into site/
+	$(BIN)/python -m mkdocs build --quiet
+	@echo "open site/index.html"
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) site build dist report runs

@@ -1,0 +1,164 @@
+"""Pages made from the registries while the documentation is built: one for every world, model, circuit, lens, study."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import sandlab as sl
+from sandlab.registry import KINDS, summary
+
+DOCS = Path(__file__).parent
+ROOMS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab")
+MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those written by hand."""
+    for kind in KINDS:
+        names = sl.names(kind)
+        files.append(_page(config, f"{kind}/index.md", _index(kind, names)))
+        for name in names:
+            thing = sl.get(kind, name)
+            text = _study_page(thing) if kind == "studies" else _thing_page(name, thing)
+            files.append(_page(config, f"{kind}/{name}.md", text))
+    for room in ROOMS:
+        files.append(_page(config, f"reference/{room}.md", _reference(room)))
+    return files
+
+
+def _page(config: MkDocsConfig, path: str, text: str) -> File:
+    return File.generated(config, path, content=text)
+
+
+def _index(kind: str, names: list[str]) -> str:
+    rows = "\n".join(f"| [{name}]({name}.md) | {summary(sl.get(kind, name))} |" for name in names)
+    return f"# {kind.capitalize()}\n\n| name | what it is |\n|---|---|\n{rows}\n"
+
+
+def _thing_page(name: str, thing: Any) -> str:
+    parts = [f"# {name}", _prose(inspect.getdoc(thing) or ""), _parameters(thing), _sample(thing)]
+    parts += [_picture(name), f"`{thing.__module__}.{thing.__qualname__}`"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _parameters(thing: Any) -> str:
+    options = getattr(thing, "config_class", thing)
+    if dataclasses.is_dataclass(options):
+        fields = [(f.name, f.type, _default(f)) for f in dataclasses.fields(options)]
+    else:
+        signature = inspect.signature(thing)
+        fields = [
+            (p.name, p.annotation, "required" if p.default is p.empty else repr(p.default))
+            for p in signature.parameters.values()
+        ]
+    rows = "\n".join(f"| `{name}` | `{_type_name(kind)}` | `{value}` |" for name, kind, value in fields)
+    return f"| parameter | type | default |\n|---|---|---|\n{rows}" if rows else ""
+
+
+def _type_name(kind: Any) -> str:
+    text = (
+        ""
+        if kind is inspect.Parameter.empty
+        else kind
+        if isinstance(kind, str)
+        else getattr(kind, "__name__", str(kind))
+    )
+    return text.replace("|", "or")
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return repr(field.default).replace("|", "\\|")
+    return "required" if field.default_factory is dataclasses.MISSING else repr(field.default_factory())
+
+
+def _sample(thing: Any) -> str:
+    """Three examples, for worlds that can be built without arguments and written down."""
+    if not (inspect.isclass(thing) and hasattr(thing, "sample") and hasattr(thing, "render")):
+        return ""
+    try:
+        world = thing()
+        batch = world.sample(3, rng=sl.rng(0))
+        lines = [world.render(row)[:110] for row in batch.inputs]
+    except (TypeError, NotImplementedError, IndexError):
+        return ""
+    return "Three examples:\n\n```\n" + "\n".join(lines) + "\n```"
+
+
+def _picture(name: str) -> str:
+    found = DOCS / "figures" / f"{name}.svg"
+    return f"![{name}](../figures/{name}.svg)" if found.exists() else ""
+
+
+def _study_page(study: Any) -> str:
+    prose = _prose(study.text)
+    parts = [f"# {study.name}", f"**{study.title}**", f"*{study.source}*", prose]
+    parts += [f"```\nsandlab run {study.name}\nsandlab run {study.name} --full\n```", _claims(study)]
+    parts += [_results(study, preset) for preset in study.presets]
+    parts.append(_settings(study))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _claims(study: Any) -> str:
+    rows = "\n".join(f"| `{c.id}` | {c.statement} | {c.quantity} {c.relation} | {c.paper} |" for c in study.claims)
+    return f"## Claims\n\n| id | statement | must be | paper |\n|---|---|---|---|\n{rows}"
+
+
+def _results(study: Any, preset: str) -> str:
+    folder = DOCS / "results" / study.name / preset
+    if not folder.exists():
+        return ""
+    parts = [f"## Results, {preset}"]
+    findings_file = folder / "findings.json"
+    if findings_file.exists():
+        stored = json.loads(findings_file.read_text())
+        findings = stored["findings"] if isinstance(stored, dict) else stored
+        rows = "\n".join(_finding_row(finding) for finding in findings)
+        parts.append(f"| claim | verdict | measured | interval | runs | note |\n|---|---|---|---|---|---|\n{rows}")
+    up = "../" * (study.name.count("/") + 1)
+    for picture in sorted(folder.glob("*.svg")):
+        parts.append(f"![{picture.stem}]({up}results/{study.name}/{preset}/{picture.name})")
+    return "\n\n".join(parts)
+
+
+def _finding_row(finding: dict[str, Any]) -> str:
+    short = finding["claim"].rsplit(".", 1)[-1]
+    interval = f"{finding['low']:.4g} … {finding['high']:.4g}" if finding["count"] > 1 else "computed"
+    mark = MARKS[finding["verdict"]]
+    return f"| `{short}` | {mark} | {finding['mean']:.5g} | {interval} | {finding['count']} | {finding['note']} |"
+
+
+def _settings(study: Any) -> str:
+    quick, full = (dataclasses.asdict(study.presets[preset]) for preset in ("quick", "full"))
+    rows = "\n".join(f"| `{name}` | `{quick[name]}` | `{full[name]}` |" for name in quick)
+    return f"## Settings\n\n| setting | quick | full |\n|---|---|---|\n{rows}"
+
+
+def _reference(room: str) -> str:
+    package = DOCS.parent / "sandlab" / room
+    paths = sorted(path for path in package.rglob("*.py") if not path.name.startswith("_"))
+    modules = [".".join(path.relative_to(DOCS.parent).with_suffix("").parts) for path in paths]
+    return f"# {room}\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n"
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: indented blocks become code, everything else stays as it is."""
+    lines = text.splitlines()
+    blocks, block = [], []
+    for line in [*lines, ""]:
+        if line.strip():
+            block.append(line)
+            continue
+        if block:
+            aligned = len(block) > 1 and all(re.match(r"^(\s{2,}\S|\S.*\s{2,}\S)", part) for part in block)
+            blocks.append("```\n" + "\n".join(block) + "\n```" if aligned else "\n".join(block))
+        block = []
+    return "\n\n".join(blocks)
