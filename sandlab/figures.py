@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "band", "heatmap", "levels", "new", "style"]
 
-COLOURS = ("#0b3954", "#d1495b", "#3a7d44", "#edae49", "#7b5ea7", "#30a2c7", "#8a8d91", "#5c2e0d")
+COLOURS = ("#0b3954", "#d1495b", "#4f9d69", "#edae49", "#7b5ea7", "#30a2c7", "#8a8d91", "#5c2e0d")
 _RULES: dict[Any, Any] = {
     "figure.dpi": 110,
     "savefig.dpi": 160,

@@ -1,0 +1,37 @@
+import math
+
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.worlds.base import Batch, cross_entropy
+
+
+def test_cross_entropy_counts_only_masked_positions() -> None:
+    probabilities = torch.tensor([[[0.5, 0.5], [0.25, 0.75]]], dtype=torch.float64)
+    batch = Batch(torch.zeros(1, 2).long(), torch.tensor([[0, 1]]), torch.tensor([[False, True]]))
+    assert float(cross_entropy(probabilities.log(), batch)) == pytest.approx(-math.log(0.75))
+
+
+def test_a_soft_target_that_excludes_a_class_costs_nothing_there() -> None:
+    law = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
+    batch = Batch(torch.zeros(1, 1).long(), law, torch.ones(1, 1, dtype=torch.bool))
+    assert batch.soft
+    assert float(cross_entropy(law.log(), batch)) == 0.0
+
+
+def test_predictions_are_cut_to_the_last_positions() -> None:
+    log_probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]]).log()
+    batch = Batch(torch.zeros(1, 2).long(), torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool))
+    assert float(cross_entropy(log_probs, batch)) == pytest.approx(-math.log(0.8))
+
+
+def test_a_batch_can_be_sliced_and_moved_with_its_truth() -> None:
+    batch = Batch(torch.arange(6).view(3, 2), torch.arange(3), torch.ones(3).bool(), {"state": torch.arange(3)})
+    part = batch[1:].to("cpu")
+    assert len(part) == 2 and part.truth["state"].tolist() == [1, 2] and not part.soft
+
+
+def test_unknown_world_parameters_suggest_the_nearest() -> None:
+    with pytest.raises(sl.BadInput, match="did you mean 'length'"):
+        sl.worlds.MarkovChain.from_settings({"lenght": 4})
