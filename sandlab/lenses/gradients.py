@@ -1,0 +1,66 @@
+"""Gradient norms, per parameter or per group of parameters."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput, nearest
+from sandlab.lenses.predictions import Loss, evaluating, log_predictions, mean_loss
+from sandlab.registry import register
+from sandlab.worlds.base import Batch, cross_entropy
+
+__all__ = ["gradient_norms"]
+
+
+@register("lenses", "gradient-norms")
+def gradient_norms(
+    model: nn.Module, loss: Loss, *, groups: Mapping[str, str] | None = None
+) -> dict[str, float | Tensor]:
+    """‖∂L/∂θ_group‖₂ for each group of parameters, and for "all" of them together.
+
+    loss    a batch (its cross-entropy) or a function from the model to a scalar; a population needs a batch
+    groups  name → glob pattern of parameter names; by default each module that owns parameters is a group
+
+    A population gives one norm per member.
+    """
+    named = dict(model.named_parameters())
+    chosen = _groups(named, groups)
+    members = hasattr(model, "template")
+    with evaluating(model):
+        total = _member_losses(model, loss).sum() if members else mean_loss(model, loss)
+        gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True, materialize_grads=True)
+    squares = {
+        name: gradient.double().square().flatten(1 if members else 0).sum(-1)
+        for name, gradient in zip(named, gradients)
+    }
+    norms = {group: _root([squares[name] for name in names]) for group, names in chosen.items()}
+    norms["all"] = _root(list(squares.values()))
+    return {group: norm if members else float(norm) for group, norm in norms.items()}
+
+
+def _root(squares: list[Tensor]) -> Tensor:
+    return torch.stack(squares).sum(0).sqrt()
+
+
+def _member_losses(model: nn.Module, loss: Loss) -> Tensor:
+    if not isinstance(loss, Batch):
+        raise BadInput("gradient_norms of a population needs a batch: a function gives one number for all members")
+    return torch.stack([cross_entropy(log_probs, loss) for log_probs in log_predictions(model, loss)])
+
+
+def _groups(named: Mapping[str, Tensor], groups: Mapping[str, str] | None) -> dict[str, list[str]]:
+    if groups is None:
+        owners: dict[str, list[str]] = {}
+        for name in named:
+            owners.setdefault(name.rpartition(".")[0] or name, []).append(name)
+        return owners
+    chosen = {group: fnmatch.filter(named, glob) for group, glob in groups.items()}
+    for group, names in chosen.items():
+        if not names:
+            glob = groups[group]
+            raise BadInput(f"no parameter matches {glob!r} (group {group!r}): {nearest(glob, named)}".strip(" :"))
+    return chosen

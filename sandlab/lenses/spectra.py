@@ -1,0 +1,82 @@
+"""Singular values of weights: which matrices become low rank, and when."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput, nearest
+from sandlab.registry import register
+
+__all__ = ["SpectraOverTraining", "effective_rank", "singular_values", "stable_rank", "top_share"]
+
+
+@register("lenses", "singular-values")
+def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*member values"]]:
+    """Singular values, largest first, of every weight matrix whose name matches one of the glob patterns (default all).
+
+    In a population each matrix has a leading member axis, and so has its spectrum.
+    """
+    patterns = names or ("*",)
+    matrix_axes = 3 if hasattr(model, "template") else 2
+    weights = {name: value for name, value in model.named_parameters() if value.ndim == matrix_axes}
+    for glob in patterns:
+        if not any(_matches(name, glob) for name in weights):
+            raise BadInput(
+                f"no weight matrix matches {glob!r}: {nearest(glob, weights) or f'there are {list(weights)}'}"
+            )
+    chosen = {name: value for name, value in weights.items() if any(_matches(name, glob) for glob in patterns)}
+    return {name: torch.linalg.svdvals(value.detach().double()) for name, value in chosen.items()}
+
+
+def _matches(name: str, glob: str) -> bool:
+    return fnmatch.fnmatchcase(name, glob) or fnmatch.fnmatchcase(name, f"*.{glob}")
+
+
+def top_share(values: Float[Tensor, "*lead values"], power: int = 2) -> Float[Tensor, "*lead"]:
+    """σ₁² / Σ σᵢ², the share of the matrix's energy in its leading direction; `power=1` gives σ₁ / Σ σᵢ."""
+    raised = values**power
+    return raised.amax(-1) / raised.sum(-1)
+
+
+def effective_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]:
+    """exp of the entropy of σᵢ / Σ σ: the rank of a matrix with so many equal singular values (Roy & Vetterli 2007)."""
+    law = values / values.sum(-1, keepdim=True)
+    return torch.special.entr(law).sum(-1).exp()
+
+
+def stable_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]:
+    """‖W‖²_F / ‖W‖²₂ = Σ σᵢ² / σ₁²: never above the rank, and insensitive to tiny singular values."""
+    return 1 / top_share(values)
+
+
+class SpectraOverTraining:
+    """A training callback that keeps the singular values of chosen weights at each step it is called.
+
+    >>> film = SpectraOverTraining("layers.0.mlp.rise.weight", every=50)
+    >>> train(model, world, steps=400, rng=rng(0), callbacks=[film])
+    >>> film.spectra["layers.0.mlp.rise.weight"]     # (moment, *member, values)
+    """
+
+    def __init__(self, *names: str, every: int = 1) -> None:
+        self.names, self.every = names, every
+        self.steps: list[int] = []
+        self._frames: dict[str, list[np.ndarray]] = defaultdict(list)
+
+    def __call__(self, step: int, model: nn.Module, metrics: Mapping[str, Any] | None = None) -> None:
+        if step % self.every:
+            return
+        self.steps.append(step)
+        for name, values in singular_values(model, *self.names).items():
+            self._frames[name].append(values.cpu().numpy())
+
+    @property
+    def spectra(self) -> dict[str, np.ndarray]:
+        return {name: np.stack(frames) for name, frames in self._frames.items()}

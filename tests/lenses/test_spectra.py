@@ -1,0 +1,51 @@
+"""Singular values of weights."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sandlab.errors import BadInput
+from sandlab.lenses import SpectraOverTraining, effective_rank, singular_values, stable_rank, top_share
+
+
+def test_singular_values_are_numpys():
+    model = nn.Sequential(nn.Linear(5, 3), nn.Linear(3, 4))
+    found = singular_values(model)
+    assert list(found) == ["0.weight", "1.weight"], "biases have no spectrum"
+    for name, values in found.items():
+        weight = dict(model.named_parameters())[name].detach().double().numpy()
+        np.testing.assert_allclose(values, np.linalg.svd(weight, compute_uv=False))
+
+
+def test_names_choose_matrices_and_a_wrong_name_is_refused():
+    model = nn.ModuleDict({"rise": nn.Linear(2, 3), "fall": nn.Linear(3, 2)})
+    assert list(singular_values(model, "rise*")) == ["rise.weight"]
+    with pytest.raises(BadInput, match="rise"):
+        singular_values(model, "rize.weight")
+
+
+@pytest.mark.parametrize("rank", [1, 3, 6])
+def test_a_projection_of_rank_r_has_every_rank_equal_to_r(rank):
+    values = torch.cat([torch.ones(rank), torch.zeros(6 - rank)]).double()
+    assert float(effective_rank(values)) == pytest.approx(rank)
+    assert float(stable_rank(values)) == pytest.approx(rank)
+    assert float(top_share(values)) == pytest.approx(1 / rank)
+
+
+def test_ranks_do_not_depend_on_scale_and_shares_count_energy_or_size():
+    values = torch.tensor([4.0, 2.0, 1.0]).double()
+    assert float(effective_rank(7 * values)) == pytest.approx(float(effective_rank(values)))
+    assert float(top_share(values)) == pytest.approx(16 / 21)
+    assert float(top_share(values, power=1)) == pytest.approx(4 / 7)
+
+
+def test_the_film_keeps_a_spectrum_every_so_many_steps():
+    model = nn.Linear(2, 2, bias=False)
+    film = SpectraOverTraining("weight", every=10)
+    for step in range(0, 31, 5):
+        with torch.no_grad():
+            model.weight.copy_(torch.diag(torch.tensor([1.0 + step, 1.0])))
+        film(step, model, {})
+    assert film.steps == [0, 10, 20, 30]
+    np.testing.assert_allclose(film.spectra["weight"][:, 0], [1, 11, 21, 31])
