@@ -30,11 +30,25 @@ def allowed_keys(
 def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "time"], base: float) -> Tensor:
     """Rotary encoding: turn each pair of coordinates (i, i + dim/2) by position · base^(−2i/dim)."""
     half = x.shape[-1] // 2
-    frequency = base ** (-torch.arange(half, device=x.device, dtype=x.dtype) / half)
-    angle = positions.to(x.dtype).unsqueeze(-1) * frequency
+    # Angles in at least float32: half precision cannot tell positions beyond a few hundred apart.
+    precise = torch.promote_types(x.dtype, torch.float32)
+    frequency = base ** (-torch.arange(half, device=x.device, dtype=precise) / half)
+    angle = positions.to(precise).unsqueeze(-1) * frequency
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     first, second = x[..., :half], x[..., half : 2 * half]
-    turned = torch.cat([first * angle.cos() - second * angle.sin(), first * angle.sin() + second * angle.cos()], -1)
+    turned = torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
     return turned if x.shape[-1] % 2 == 0 else torch.cat([turned, x[..., -1:]], -1)
+
+
+class SumOfHeads(nn.Module):
+    """Σ_h x^(h): the heads' outputs added up."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: Float[Tensor, "*lead inner"]) -> Float[Tensor, "*lead width"]:
+        return x.unflatten(-1, (self.heads, -1)).sum(-2)
 
 
 class Attention(nn.Module):
@@ -42,6 +56,7 @@ class Attention(nn.Module):
 
     kind       "softmax", "linear" (scores used as they are) or "hard" (uniform over the largest scores)
     positions  "rotary", "relative" (a learned bias per head and distance) or "alibi" act here; others on the embedding
+    output_map False: each head's value map writes into the stream itself (width to width) and heads are added up
     fused      use torch's fused kernel when nothing inside is recorded (faster; has no second derivative)
     """
 
@@ -62,6 +77,7 @@ class Attention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         rotary_base: float = 10000.0,
+        output_map: bool = True,
         std: float | None = None,
     ) -> None:
         super().__init__()
@@ -73,9 +89,9 @@ class Attention(nn.Module):
         self.fused = False
         self.query = Linear(width, inner, bias=bias, std=std)
         self.key = Linear(width, inner, bias=bias, std=std)
-        self.value = Linear(width, inner, bias=bias, std=std)
+        self.value = Linear(width, inner if output_map else heads * width, bias=bias, std=std)
         self.scores, self.pattern, self.mixed = Point(), Point(), Point()
-        self.output = Linear(inner, width, bias=bias, std=std)
+        self.output = Linear(inner, width, bias=bias, std=std) if output_map else SumOfHeads(heads)
         if positions == "relative":
             self.distance_bias = nn.Parameter(torch.zeros(heads, 2 * length - 1))
         if positions == "alibi":
@@ -118,7 +134,7 @@ class Attention(nn.Module):
         return None
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, self.head_width)).transpose(-2, -3)
+        return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
 
     def _can_fuse(self) -> bool:
         hooked = any(point._forward_hooks for point in (self.scores, self.pattern))

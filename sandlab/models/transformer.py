@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +12,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, number, require
+from sandlab.models.activations import ACTIVATIONS
 from sandlab.models.attention import Attention
 from sandlab.models.base import Config, Model
-from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, RMSNorm, against, linear
+from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, RMSNorm, against, linear, one_hot
 from sandlab.registry import register
 
 __all__ = ["MLPBlock", "Transformer", "TransformerConfig", "sinusoids"]
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "tanh": torch.tanh,
-    "identity": lambda x: x,
-}
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot")
 
 
@@ -44,7 +37,11 @@ class TransformerConfig(Config):
     embedding       "learned" or "one-hot"; dropout rates: residual branches, attention weights, embeddings
     attention       "softmax", "linear" or "hard"; scale of the scores (default 1/√head_width); window: keys in reach
     tied            the readout is the embedding table; loops: how often the stack is applied with the same weights
-    init_std        standard deviation of every drawn weight (None: 1/√inputs); zero_readout starts it at zero
+    output_map      False: no output map; each head's values are as wide as the stream and the heads are added up
+    residual        add the branch to the stream, or put it in its place; one answer, or one per layer
+    init_std        standard deviation of every drawn weight (None: 1/√inputs); zero_readout starts the readout at zero,
+                    zero_mlp the last map of each feed-forward block
+    log_output      ε: the output is log(|z| + ε) of the readout z (None: z itself)
     read            "all" positions, or only the "last" (logits then have a time axis of 1)
     """
 
@@ -68,7 +65,8 @@ class TransformerConfig(Config):
     tied: bool = False
     bias: bool = True
     readout_bias: bool = False
-    residual: bool = True
+    residual: bool | tuple[bool, ...] = True
+    output_map: bool = True
     loops: int = 1
     dropout: float = 0.0
     attention_dropout: float = 0.0
@@ -76,6 +74,8 @@ class TransformerConfig(Config):
     rotary_base: float = 10000.0
     init_std: float | None = 0.02
     zero_readout: bool = False
+    zero_mlp: bool = False
+    log_output: float | None = None
     read: str = "all"
 
     def __post_init__(self) -> None:
@@ -85,9 +85,17 @@ class TransformerConfig(Config):
         for name in ("head_width", "mlp_width", "outputs", "window"):
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), low=1)
+        for name in ("heads", "residual"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        single = isinstance(self.heads, (int, tuple))
+        require(single, "heads", self.heads, "a whole number, or one per layer")
         for heads in self.heads_per_layer:
             integer("heads", heads, low=1)
         require(len(self.heads_per_layer) == self.layers, "heads", self.heads, f"one number or {self.layers} of them")
+        single = isinstance(self.residual, bool)
+        one_each = single or (isinstance(self.residual, tuple) and len(self.residual) == self.layers)
+        require(one_each, "residual", self.residual, f"True, False or {self.layers} of them")
         choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
         choice("norm", self.norm, ("none", "pre", "post"))
         choice("norm_kind", self.norm_kind, ("layer", "rms"))
@@ -97,6 +105,12 @@ class TransformerConfig(Config):
         choice("attention", self.attention, ("softmax", "linear", "hard"))
         for name in ("dropout", "attention_dropout", "embedding_dropout"):
             number(name, getattr(self, name), low=0.0, high=1.0)
+        for name in ("init_std", "log_output"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), low=0.0)
+        if self.scale is not None:
+            number("scale", self.scale)
+        require(number("rotary_base", self.rotary_base) > 0, "rotary_base", self.rotary_base, "above 0")
         if self.head_width is None:
             for heads in self.heads_per_layer:
                 fits = self.width % heads == 0
@@ -108,12 +122,16 @@ class TransformerConfig(Config):
             hint = "one-hot tokens take vocab coordinates, one-hot positions length more"
             require(token_width == self.vocab, "width", self.width, f"{needed} with one-hot tokens", hint)
         if self.tied:
-            same = self.outputs in (None, self.vocab) and token_width == self.width
-            require(same, "tied", True, "False unless outputs equals vocab and positions are not one-hot")
+            same = self.outputs in (None, self.vocab) and token_width == self.width and self.embedding == "learned"
+            require(same, "tied", True, "False unless outputs equals vocab and nothing is one-hot")
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
-        return (self.heads,) * self.layers if isinstance(self.heads, int) else tuple(self.heads)
+        return (self.heads,) * self.layers if isinstance(self.heads, int) else self.heads
+
+    @property
+    def residual_per_layer(self) -> tuple[bool, ...]:
+        return (self.residual,) * self.layers if isinstance(self.residual, bool) else self.residual
 
     @property
     def token_width(self) -> int:
@@ -144,9 +162,9 @@ class MLPBlock(nn.Module):
 class Layer(nn.Module):
     """Attention, then feed-forward, each on its own branch of the residual stream."""
 
-    def __init__(self, config: TransformerConfig, heads: int) -> None:
+    def __init__(self, config: TransformerConfig, heads: int, residual: bool) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.residual = config, residual
         self.attention = Attention(
             config.width,
             heads,
@@ -160,6 +178,7 @@ class Layer(nn.Module):
             bias=config.bias,
             dropout=config.attention_dropout,
             rotary_base=config.rotary_base,
+            output_map=config.output_map,
             std=config.init_std,
         )
         self.attention_norm = _norm(config)
@@ -168,6 +187,8 @@ class Layer(nn.Module):
         if self.has_mlp:
             hidden = config.mlp_width or 4 * config.width
             self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
+            if config.zero_mlp:
+                nn.init.zeros_(self.mlp.fall.weight)
             self.mlp_norm = _norm(config)
         self.stream = Point()
 
@@ -181,7 +202,7 @@ class Layer(nn.Module):
         added = block(norm(x) if self.config.norm == "pre" else x)
         if self.config.dropout and self.training:
             added = F.dropout(added, self.config.dropout)
-        x = x + added if self.config.residual else added
+        x = x + added if self.residual else added
         return norm(x) if self.config.norm == "post" else x
 
 
@@ -208,7 +229,9 @@ class Transformer(Model):
         if config.positions == "sinusoidal":
             self.register_buffer("sinusoid", sinusoids(config.length, config.width), persistent=False)
         self.embedded = Point()
-        self.layers = nn.ModuleList(Layer(config, heads) for heads in config.heads_per_layer)
+        self.layers = nn.ModuleList(
+            Layer(config, heads, residual) for heads, residual in zip(config.heads_per_layer, config.residual_per_layer)
+        )
         self.final = _norm(config) if config.norm == "pre" else Point()
         outputs = config.outputs or config.vocab
         if not config.tied:
@@ -222,7 +245,9 @@ class Transformer(Model):
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time outputs"]:
         time = inputs.shape[-1]
         longest = self.config.length
-        require(time <= longest, "sequence length", time, f"at most {longest}", "build the model with a larger length")
+        require(
+            1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
+        )
         x = self.embed(inputs)
         for _ in range(self.config.loops):
             for layer in self.layers:
@@ -235,7 +260,7 @@ class Transformer(Model):
         """Tokens and, for the kinds that live in the stream, positions."""
         config, time = self.config, inputs.shape[-1]
         if config.embedding == "one-hot":
-            x = F.one_hot(inputs, config.vocab).to(self._dtype())
+            x = one_hot(inputs, config.vocab, self._dtype())
         else:
             x = self.embedding(inputs)
         if config.positions == "learned":
@@ -254,6 +279,8 @@ class Transformer(Model):
         logits = linear(x, self.embedding.weight) if self.config.tied else self.unembed(x)
         if self.config.readout_bias:
             logits = logits + against(self.readout_bias, logits, 1)
+        if self.config.log_output is not None:
+            logits = (logits.abs() + self.config.log_output).log()
         return self.logits(logits)
 
     def _dtype(self) -> torch.dtype:
