@@ -1,0 +1,139 @@
+"""Reading a source file without running it: its top-level parts, and the dotted names each part refers to."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandlab.registry import KINDS
+
+__all__ = ["Source", "read_source"]
+
+_LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.registry.names")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module's text and syntax.
+
+    definitions  name → the top-level statements that bind it
+    aliases      name → the dotted name it was imported as, at the top or inside a function
+    always       top-level statements that run for their effect and bind nothing by themselves
+    """
+
+    module: str
+    text: str
+    syntax: ast.Module
+    definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    always: list[ast.stmt] = field(default_factory=list)
+
+    def references(self, parts: Iterable[ast.AST] | None = None) -> set[str]:
+        """Dotted names the parts (default: the whole file) refer to: `sl.worlds.Dyck` is "sandlab.worlds.Dyck"."""
+        nodes = [node for part in (parts if parts is not None else [self.syntax]) for node in ast.walk(part)]
+        found: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Attribute | ast.Name):
+                found.update(self._chain(node))
+            elif isinstance(node, ast.Call):
+                found.update(self._looked_up(node))
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found.update(dotted for _, dotted, _ in _bound(node, self.module))
+        return found
+
+    def reachable(self, names: Iterable[str]) -> list[ast.stmt]:
+        """The top-level statements that code starting from `names` can reach, in the file's order."""
+        waiting, seen = list(names), set()
+        kept = {id(part): part for part in self.always}
+        waiting += [name for part in self.always for name in _names(part)]
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for part in self.definitions.get(name, []):
+                kept[id(part)] = part
+                waiting += _names(part)
+        return sorted(kept.values(), key=lambda part: part.lineno)
+
+    def excerpt(self, parts: Iterable[ast.stmt]) -> str:
+        """The source text of some statements, decorators included."""
+        lines = self.text.splitlines()
+        pieces = []
+        for part in parts:
+            decorators = getattr(part, "decorator_list", [])
+            first = min([part.lineno, *(decorator.lineno for decorator in decorators)])
+            pieces.append("\n".join(lines[first - 1 : part.end_lineno]))
+        return "\n".join(pieces)
+
+    def _chain(self, node: ast.expr) -> list[str]:
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.aliases:
+            return []
+        return [".".join([self.aliases[node.id], *reversed(names)])]
+
+    def _looked_up(self, call: ast.Call) -> list[str]:
+        """The rooms that `get(kind, name)` or `names(kind)` may reach."""
+        if not set(self._chain(call.func)) & set(_LOOK_UPS):
+            return []
+        kind = call.args[0] if call.args else None
+        if isinstance(kind, ast.Constant) and kind.value in KINDS:
+            return [f"{KINDS[str(kind.value)]}.*"]
+        return [f"{room}.*" for room in KINDS.values()]
+
+
+@functools.cache
+def read_source(module: str, file: Path) -> Source:
+    """Parse a file. Read once per process: the text that counts is the one that was imported, not a later edit."""
+    text = file.read_text(encoding="utf-8")
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    source = Source(f"{package}.", text, ast.parse(text))
+    for node in ast.walk(source.syntax):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            source.aliases.update({alias: head for alias, _, head in _bound(node, source.module)})
+    for part in source.syntax.body:
+        for name in _binds(part):
+            source.definitions.setdefault(name, []).append(part)
+        if not _binds(part) and not _is_text(part):
+            source.always.append(part)
+    return source
+
+
+def _bound(node: ast.Import | ast.ImportFrom, package: str) -> list[tuple[str, str, str]]:
+    """(name bound in the file, dotted name imported, dotted name the bound one stands for) of an import."""
+    if isinstance(node, ast.Import):
+        pairs = [(item.asname, item.name) for item in node.names]
+        return [
+            (alias or name.partition(".")[0], name, name if alias else name.partition(".")[0]) for alias, name in pairs
+        ]
+    base = node.module or ""
+    if node.level:
+        parents = package.rstrip(".").split(".")
+        parents = parents[: len(parents) - node.level + 1]
+        base = ".".join([*parents, *([node.module] if node.module else [])])
+    return [(item.asname or item.name, f"{base}.{item.name}", f"{base}.{item.name}") for item in node.names]
+
+
+def _binds(part: ast.stmt) -> list[str]:
+    """Names a top-level statement gives a meaning to."""
+    if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [part.name]
+    if isinstance(part, ast.Import | ast.ImportFrom):
+        return [name for name, _, _ in _bound(part, "")]
+    targets = getattr(part, "targets", None) or [getattr(part, "target", None)]
+    plain = isinstance(part, ast.Assign | ast.AnnAssign | ast.AugAssign)
+    return [node.id for target in targets if plain for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _names(part: ast.AST) -> list[str]:
+    return [node.id for node in ast.walk(part) if isinstance(node, ast.Name)]
+
+
+def _is_text(part: ast.stmt) -> bool:
+    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)

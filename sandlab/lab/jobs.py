@@ -1,0 +1,140 @@
+"""A job: a pure function from a frozen config to a result, with a key that says which result it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sandlab.errors import BadInput, number
+from sandlab.lab.codec import Payload, encode
+from sandlab.lab.files import checksum
+from sandlab.lab.sources import code_version, identity
+
+__all__ = ["Done", "Failed", "JobFailed", "Needs", "Task", "canonical", "execute", "task"]
+
+
+class JobFailed(RuntimeError):
+    """A job raised an error: the message names the job and its config."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a job asks of the machine: CPU cores (its torch threads), GPUs (a share is allowed), bytes of memory.
+
+    A job says so with an attribute: `job.needs = {"cpus": 2, "gpus": 0.25, "memory": 4e9}`.
+    """
+
+    cpus: float = 1
+    gpus: float = 0
+    memory: float = 0
+
+    @classmethod
+    def of(cls, job: Callable[..., Any], config: Any) -> Needs:
+        """The job's own wishes; without any, one core, and one GPU when its config names a CUDA device."""
+        wishes = dict(getattr(job, "needs", {}))
+        on_gpu = str(getattr(config, "device", "cpu")).startswith("cuda")
+        wishes.setdefault("gpus", 1 if on_gpu else 0)
+        unknown = set(wishes) - {field.name for field in dataclasses.fields(cls)}
+        if unknown:
+            raise BadInput(f"{identity(job)} needs {sorted(unknown)}: a job may need cpus, gpus and memory")
+        for name, value in wishes.items():
+            number(f"needs[{name!r}] of {identity(job)}", value, low=0)
+        return cls(**wishes) if on_gpu else dataclasses.replace(cls(**wishes), gpus=0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job with its config and the key of its result."""
+
+    key: str
+    job: Callable[[Any], Any]
+    config: Any
+    code: str
+    needs: Needs
+
+    def __str__(self) -> str:
+        return f"{identity(self.job)}({self.config!r})"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A result, encoded, and the seconds it took."""
+
+    payload: Payload
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why there is no result. `transient`: the machine failed, not the job, so that another try may succeed."""
+
+    kind: str
+    message: str
+    trace: str = ""
+    transient: bool = False
+
+    def error(self, task: Task) -> Exception:
+        """The exception to raise to the user."""
+        if self.kind == "BadInput":
+            return BadInput(f"{self.message} (in {task})")
+        where = f"\n{self.trace}" if self.trace else ""
+        return JobFailed(f"{task} failed: {self.kind}: {self.message}{where}")
+
+
+def task(job: Callable[[Any], Any], config: Any) -> Task:
+    """The task of a job and a config; key = hash of the job's name, the config and the code's version."""
+    code = code_version(job, config)
+    text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
+    return Task(checksum(text.encode()), job, config, code, Needs.of(job, config))
+
+
+def canonical(config: Any, place: str = "config") -> Any:
+    """A config as plain JSON values: a dataclass is its type's name and its fields."""
+    if config is None or isinstance(config, (bool, int, float, str)):
+        return config
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        return {
+            "type": f"{type(config).__module__}:{type(config).__qualname__}",
+            "fields": {name: canonical(value, f"{place}.{name}") for name, value in fields.items()},
+        }
+    if isinstance(config, (list, tuple)):
+        return [canonical(item, f"{place}[{index}]") for index, item in enumerate(config)]
+    if isinstance(config, dict) and all(isinstance(key, str) for key in config):
+        return {key: canonical(value, f"{place}[{key!r}]") for key, value in config.items()}
+    if type(config).__module__ == "numpy" and getattr(config, "ndim", 1) == 0:
+        return config.item()
+    raise BadInput(
+        f"{place} is a {type(config).__name__}: a job's config holds numbers, strings, None, tuples and dataclasses"
+    )
+
+
+def execute(task: Task) -> Done | Failed:
+    """Run a job here. An error becomes a value, so that it travels between processes."""
+    start = time.perf_counter()
+    try:
+        with _threads(max(1, int(task.needs.cpus))):
+            payload = encode(task.job(task.config))
+    except Exception as problem:
+        transient = isinstance(problem, (MemoryError, ConnectionError)) or type(problem).__name__ == "OutOfMemoryError"
+        return Failed(type(problem).__name__, str(problem), traceback.format_exc(), transient)
+    return Done(payload, time.perf_counter() - start)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Sums are split over threads: the same number of them everywhere gives the same digits everywhere."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

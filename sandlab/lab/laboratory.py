@@ -1,0 +1,182 @@
+"""The laboratory a study runs in: it maps jobs, takes finished results from the cache, and runs the others."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandlab.lab.codec import decode
+from sandlab.lab.executors import Executor, Local
+from sandlab.lab.files import Claim
+from sandlab.lab.jobs import Done, Failed, Task, task
+from sandlab.lab.store import Store
+
+__all__ = ["Laboratory", "Progress"]
+
+_TRIES = 5
+_FIRST_PAUSE = 0.5
+_GLANCE = 0.2
+
+
+@dataclass
+class Progress:
+    """How far one `map` is: jobs in all, done here or found, running, tried again, and the executor's own numbers."""
+
+    label: str
+    total: int
+    done: int = 0
+    cached: int = 0
+    running: int = 0
+    failed: int = 0
+    status: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        extra = [f"{count} {name}" for name, count in self.status.items()]
+        extra += [f"{self.cached} from the store"] if self.cached else []
+        extra += [f"{self.running} running"] if self.running else []
+        extra += [f"{self.failed} failed and tried again"] if self.failed else []
+        return f"{self.label}: {self.done}/{self.total} jobs" + (f" ({', '.join(extra)})" if extra else "")
+
+
+class Laboratory:
+    """Runs the jobs of a study. Each result is kept under the hash of job, config and code, and never made twice.
+
+    device    "cpu" or "cuda": a study puts it into its jobs' configs
+    resume    take results that are in the store already; otherwise only those made since this laboratory opened
+    progress  called with a `Progress` whenever something happens
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        *,
+        device: str = "cpu",
+        resume: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.executor = executor
+        self.device = device
+        self.progress = progress or (lambda _progress: None)
+        self.counts = {"jobs": 0, "cached": 0, "computed": 0}
+        self._since = 0.0 if resume else time.time()
+
+    def map(self, job: Callable[[Any], Any], configs: Iterable[Any], *, label: str = "") -> list[Any]:
+        """Results of `job` for each config, in order; finished ones come from the cache."""
+        tasks = [task(job, config) for config in configs]
+        unique = {each.key: each for each in tasks}
+        found = _Round(self, unique, label or job.__name__).finish()
+        return [decode(found[each.key]) for each in tasks]
+
+    def known(self, key: str) -> Any:
+        """The encoded result of a key when the store has one that may be used."""
+        entry = self.store.cache.read(key)
+        return entry.payload if entry is not None and entry.created >= self._since else None
+
+
+class _Round:
+    """One `map`: what waits, what runs, what is done."""
+
+    def __init__(self, lab: Laboratory, tasks: dict[str, Task], label: str) -> None:
+        self.lab = lab
+        self.results: dict[str, Any] = {}
+        self.running: dict[str, Claim] = {}
+        self.tries: dict[str, int] = {}
+        self.not_before: dict[str, float] = {}
+        self.progress = Progress(label, len(tasks))
+        for key in tasks:
+            self._look(key)
+        self.waiting = deque(each for key, each in tasks.items() if key not in self.results)
+        alone = lab.executor.here_when_alone and len(self.waiting) == 1
+        self.executor: Executor = Local() if alone else lab.executor
+        lab.counts["jobs"] += len(tasks)
+
+    def finish(self) -> dict[str, Any]:
+        """Run until every task has a result; the first failure that another try cannot mend is raised."""
+        self._show()
+        try:
+            while self.waiting or self.running:
+                started = self._start()
+                if not self.running:
+                    time.sleep(_GLANCE)  # everything left is being computed by another run, or pauses before a retry
+                for each, outcome in self.executor.collect(_GLANCE) if self.running else []:
+                    self._take(each, outcome)
+                if started or self.progress.status != self.executor.status():
+                    self._show()
+        except BaseException:
+            self.executor.abandon()
+            raise
+        finally:
+            for claim in self.running.values():
+                claim.release()
+        return self.results
+
+    def _start(self) -> bool:
+        """Send waiting tasks away while there is room, leaving those that another run has claimed."""
+        started = False
+        for _ in range(len(self.waiting)):
+            if len(self.running) >= self.executor.slots:
+                break
+            each = self.waiting.popleft()
+            if self._begin(each):
+                started = True
+            elif each.key not in self.results:
+                self.waiting.append(each)
+        return started
+
+    def _begin(self, each: Task) -> bool:
+        if time.monotonic() < self.not_before.get(each.key, 0.0):
+            return False
+        claim = self.lab.store.cache.claim(each.key)
+        if not claim.acquire():
+            return False
+        # Another run may have finished it between our look and our claim.
+        if self._look(each.key):
+            claim.release()
+            self._show()
+            return False
+        self.running[each.key] = claim
+        self.executor.submit(each)
+        return True
+
+    def _look(self, key: str) -> bool:
+        payload = self.lab.known(key)
+        if payload is None:
+            return False
+        self.results[key] = payload
+        self.progress.done += 1
+        self.progress.cached += 1
+        self.lab.counts["cached"] += 1
+        return True
+
+    def _take(self, each: Task, outcome: Done | Failed) -> None:
+        claim = self.running.pop(each.key)
+        try:
+            if isinstance(outcome, Done):
+                self.lab.store.keep(each, outcome)
+                self.results[each.key] = outcome.payload
+                self.progress.done += 1
+                self.lab.counts["computed"] += 1
+            else:
+                self._retry(each, outcome)
+        finally:
+            claim.release()
+        self._show()
+
+    def _retry(self, each: Task, failed: Failed) -> None:
+        """Queue the task again after a pause that doubles each time, or raise its error."""
+        tries = self.tries[each.key] = self.tries.get(each.key, 0) + 1
+        if not failed.transient or tries >= _TRIES:
+            raise failed.error(each)
+        self.progress.failed += 1
+        self.not_before[each.key] = time.monotonic() + _FIRST_PAUSE * 2 ** (tries - 1)
+        self.waiting.append(each)
+
+    def _show(self) -> None:
+        self.progress.running = len(self.running)
+        self.progress.status = self.executor.status()
+        self.lab.progress(self.progress)

@@ -1,0 +1,226 @@
+"""Running a study: its jobs through the laboratory, its findings and figures into the store."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from sandlab.errors import BadInput, choice, integer
+from sandlab.lab.environment import environment
+from sandlab.lab.executors import Executor, executor
+from sandlab.lab.files import checksum
+from sandlab.lab.jobs import canonical
+from sandlab.lab.laboratory import Laboratory, Progress
+from sandlab.lab.sources import module_version
+from sandlab.lab.store import Record, Store, plain
+from sandlab.registry import get
+from sandlab.studies.base import Outcome, Study
+from sandlab.studies.claims import Finding
+
+# `run` is public as `sandlab.run`; as a name of this room it would hide this file.
+__all__ = ["Report", "load_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run found.
+
+    findings  one per claim: verdict, mean, interval, the source's value
+    figures   name → SVG file (a PNG lies beside it)
+    metrics   claim → the measured values, one per seed
+    tables    name → rows
+    path      the run's folder in the store
+    reused    the run was finished before and is unchanged since
+    """
+
+    study: str
+    preset: str
+    findings: list[Finding]
+    figures: dict[str, Path]
+    metrics: dict[str, list[float]]
+    path: Path
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    reused: bool = False
+
+    @property
+    def surprises(self) -> list[Finding]:
+        """Findings that fail although the source says they hold."""
+        return [finding for finding in self.findings if finding.surprising]
+
+    def __str__(self) -> str:
+        lines = [f"{self.study} ({self.preset})"]
+        lines += [f"  {each.verdict:<12} {each.claim}: {each.mean:.4g}, {each.relation}" for each in self.findings]
+        return "\n".join([*lines, f"  in {self.path}"])
+
+
+def run(
+    name: str,
+    preset: str = "quick",
+    *,
+    seeds: int | None = None,
+    device: str = "cpu",
+    on: str | Executor = "local",
+    store: str | Path | Store | None = None,
+    settings: Mapping[str, Any] | None = None,
+    resume: bool = True,
+    progress: Callable[[Progress], None] | bool | None = None,
+) -> Report:
+    """Run a study and judge its claims.
+
+    seeds     number of seeds instead of the preset's
+    on        "local", "processes[:N]", "ray", "ray://host:port", or an executor
+    settings  fields of the study's configuration to change
+    resume    use what is in the store already; False computes everything again
+    progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
+    """
+    study: Study = get("studies", name)
+    config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
+    _check_device(device)
+    opened = Store.open(store)
+    code = module_version(study.__module__)
+    identity = {"study": name, "preset": preset, "config": canonical(config), "device": device, "code": code}
+    key = checksum(json.dumps(identity, sort_keys=True).encode())
+    if resume and (known := opened.finished(key)) is not None:
+        return load_report(known, reused=True)
+    started = time.time()
+    outcome, findings, lab = _measure(study, config, preset, opened, on, device, resume, progress)
+    about = {
+        **identity,
+        "key": key,
+        "title": study.title,
+        "source": study.source,
+        "executor": lab.executor.name,
+        "started": started,
+        "finished": time.time(),
+        "seconds": time.time() - started,
+        "jobs": lab.counts,
+    }
+    files = _files(outcome, findings, device)
+    with opened.claim(key):
+        # The same study finished elsewhere while this one ran: one of the two equal results is enough.
+        twin = opened.finished(key)
+        if twin is not None and twin.finished >= started:
+            return load_report(twin)
+        return load_report(opened.save(about, files))
+
+
+def load_report(record: Record, *, reused: bool = False) -> Report:
+    """A report read from the store."""
+    findings = [_finding(row) for row in record.read("findings.json")]
+    figures = {Path(name).stem: record.path / name for name in record.files if name.endswith(".svg")}
+    metrics = {finding.claim: list(finding.values) for finding in findings}
+    tables = record.read("tables.json") if "tables.json" in record.files else {}
+    study, preset = record.about["study"], record.about["preset"]
+    return Report(study, preset, findings, figures, metrics, record.path, tables, record.about, reused)
+
+
+def _measure(
+    study: Study,
+    config: Any,
+    preset: str,
+    store: Store,
+    on: str | Executor,
+    device: str,
+    resume: bool,
+    progress: Callable[[Progress], None] | bool | None,
+) -> tuple[Outcome, list[Finding], Laboratory]:
+    from sandlab.lab.display import shown
+
+    place = executor(on)
+    try:
+        with shown(progress, study.name) as show:
+            lab = Laboratory(store, place, device=device, resume=resume, progress=show)
+            outcome, findings = study.measure(config, lab, preset)
+        return outcome, findings, lab
+    finally:
+        if isinstance(on, str):
+            place.close()
+
+
+def _changes(study: Study, preset: str, settings: Mapping[str, Any], seeds: int | None) -> dict[str, Any]:
+    """Settings with `seeds` put in the form the study's configuration has: a number, or a tuple of seeds."""
+    changes = dict(settings)
+    if seeds is not None:
+        integer("seeds", seeds, low=1)
+        current = getattr(study.config(preset), "seeds", None)
+        if current is None:
+            raise BadInput(f"{study.name} has no seeds: everything in it is exact")
+        changes["seeds"] = tuple(range(seeds)) if isinstance(current, tuple) else seeds
+    return changes
+
+
+def _check_device(device: str) -> None:
+    choice("device", device.partition(":")[0], ("cpu", "cuda"))
+    if device != "cpu":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise BadInput(f"device must be 'cpu' on this machine, got {device!r}: torch finds no CUDA device")
+
+
+def _files(outcome: Outcome, findings: list[Finding], device: str) -> dict[str, bytes]:
+    """The files of a run, by name."""
+    files = {
+        "findings.json": _json([finding.as_dict() for finding in findings]),
+        "environment.json": _json(environment(device)),
+        "metrics.parquet": _parquet(_long(findings)),
+    }
+    if outcome.tables:
+        files["tables.json"] = _json(outcome.tables)
+    for name, rows in outcome.tables.items():
+        if rows:
+            files[f"tables/{name}.parquet"] = _parquet(rows)
+    for name, figure in outcome.figures.items():
+        for kind in ("svg", "png"):
+            files[f"figures/{name}.{kind}"] = _draw(figure, kind)
+    return files
+
+
+def _long(findings: list[Finding]) -> list[dict[str, Any]]:
+    return [
+        {"claim": finding.claim, "index": index, "value": value}
+        for finding in findings
+        for index, value in enumerate(finding.values)
+    ]
+
+
+def _draw(figure: Any, kind: str) -> bytes:
+    from sandlab.figures import style
+
+    buffer = io.BytesIO()
+    with style():
+        # Without its date, the same figure is the same file.
+        figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    return buffer.getvalue()
+
+
+def _parquet(rows: list[dict[str, Any]]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: None for row in rows for name in row}
+    table = pa.table({name: [_cell(row.get(name)) for row in rows] for name in columns})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(plain(value), indent=1, ensure_ascii=False).encode()
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    numbers = {name: float(row[name]) for name in ("mean", "spread", "low", "high", "confidence")}
+    known = {each.name for each in fields(Finding)}
+    kept = {name: value for name, value in row.items() if name in known}
+    return Finding(**{**kept, **numbers, "values": tuple(float(value) for value in row["values"])})

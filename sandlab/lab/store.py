@@ -1,0 +1,192 @@
+"""The store: one folder with the results of jobs, the runs of studies, and an index over both."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sqlite3
+import time
+import uuid
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandlab.errors import BadInput
+from sandlab.lab.cache import Cache, Damaged
+from sandlab.lab.files import Claim, StoreFull, checksum, refuse_when_full, sync_folder, write_atomic
+from sandlab.lab.index import Index
+from sandlab.lab.jobs import Done, Task
+from sandlab.lab.sources import identity
+
+__all__ = ["Record", "Store", "plain"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run: its folder and what `run.json` says of it."""
+
+    path: Path
+    about: dict[str, Any]
+
+    def read(self, name: str) -> Any:
+        """A JSON file of the run, `findings.json` for one."""
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+    @property
+    def finished(self) -> float:
+        return float(self.about["finished"])
+
+    @property
+    def files(self) -> dict[str, str]:
+        """File → checksum."""
+        return dict(self.about["files"])
+
+    def intact(self) -> bool:
+        """Whether every file has the bytes that were written."""
+        try:
+            return all(checksum((self.path / name).read_bytes()) == digest for name, digest in self.files.items())
+        except FileNotFoundError:
+            return False
+
+
+class Store:
+    """Results under one folder: `runs/` unless SANDLAB_STORE or the caller says otherwise.
+
+    cache/      results of jobs by key
+    studies/    one folder per run: findings, figures, metrics, configuration, environment
+    index.sqlite  runs, findings and jobs in tables
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = Path(folder or os.environ.get("SANDLAB_STORE") or "runs")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise BadInput(f"the store must be a folder, got the file {self.folder}")
+        self.cache = Cache(self.folder / "cache")
+        self.index = Index(self.folder / "index.sqlite")
+
+    @classmethod
+    def open(cls, store: str | Path | Store | None = None) -> Store:
+        """The store to write into; its folder and tables are made when missing."""
+        made = store if isinstance(store, Store) else cls(store)
+        with refuse_when_full(made.folder):
+            made.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            made.index.create()
+        except sqlite3.DatabaseError:
+            made.rebuild()
+        return made
+
+    def keep(self, task: Task, done: Done) -> None:
+        """Store a job's result; the caller holds the claim on its key."""
+        self.cache.write(task, done)
+        row = {"key": task.key, "job": identity(task.job), "code": task.code, "seconds": done.seconds}
+        self.index.add("jobs", {**row, "bytes": len(done.payload), "created": time.time()})
+
+    def claim(self, key: str) -> Claim:
+        """The lock under which a run with this key is written."""
+        return Claim(self.folder / "locks" / f"{key}.lock")
+
+    def folder_for(self, *parts: str) -> Path:
+        """A new name under the store that sorts by time."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        return self.folder.joinpath(*parts, f"{stamp}-{uuid.uuid4().hex[:8]}")
+
+    def save(self, about: dict[str, Any], files: dict[str, bytes]) -> Record:
+        """Write a run's folder in full, give it its name, and only then enter it into the index."""
+        target = self.folder_for("studies", about["study"], about["preset"])
+        partial = target.with_name(f".partial-{target.name}")
+        try:
+            for name, data in files.items():
+                write_atomic(partial / name, data)
+            about = {**about, "files": {name: checksum(data) for name, data in files.items()}}
+            write_atomic(partial / "run.json", json.dumps(plain(about), indent=1).encode())
+            os.rename(partial, target)
+            sync_folder(target.parent)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        record = Record(target, plain(about))
+        self._enter(self.index, record)
+        return record
+
+    def finished(self, key: str) -> Record | None:
+        """The last run with this key, when all its files are intact."""
+        for record in self._records("where key = ? order by finished desc limit 1", [key]):
+            if record.intact():
+                return record
+            warnings.warn(f"{record.path} is damaged: the study is run again", Damaged, stacklevel=2)
+        return None
+
+    def latest(self, study: str | None = None, preset: str | None = None) -> list[Record]:
+        """The last run of each study and preset, by name."""
+        wanted = [("study", study), ("preset", preset)]
+        given = [(column, value) for column, value in wanted if value is not None]
+        where = "where " + " and ".join(f"{column} = ?" for column, _ in given) if given else ""
+        records = self._records(f"{where} order by finished", [value for _, value in given])
+        last = {(record.about["study"], record.about["preset"]): record for record in records}
+        return [last[name] for name in sorted(last)]
+
+    def rebuild(self) -> None:
+        """Make the index anew from the run folders, when it is damaged."""
+        warnings.warn(f"{self.index.path} is damaged: it is made anew from the runs", Damaged, stacklevel=2)
+        for suffix in ("", "-wal", "-shm"):
+            self.index.path.with_name(self.index.path.name + suffix).unlink(missing_ok=True)
+        self.index.create()
+        for record in self._scan():
+            self._enter(self.index, record)
+
+    def _records(self, condition: str, values: list[Any]) -> list[Record]:
+        """Runs by the index; by their folders where the index cannot be read (a full disk, a read-only store)."""
+        try:
+            rows = self.index.rows(f"select path from runs {condition}", values) if self.index.path.exists() else []
+            paths = [self.folder / row["path"] for row in rows]
+            return [record for path in paths if (record := self._record(path)) is not None]
+        except (sqlite3.DatabaseError, StoreFull):
+            return self._scan_where(condition, values)
+
+    def _scan_where(self, condition: str, values: list[Any]) -> list[Record]:
+        index = sqlite3.connect(":memory:")
+        columns = ("path", "key", "study", "preset", "finished")
+        index.execute(f"create table runs ({', '.join(columns)})")
+        records = {str(record.path): record for record in self._scan()}
+        rows = [[path, *(record.about[name] for name in columns[1:])] for path, record in records.items()]
+        index.executemany("insert into runs values (?, ?, ?, ?, ?)", rows)
+        return [records[path] for (path,) in index.execute(f"select path from runs {condition}", values)]
+
+    def _scan(self) -> list[Record]:
+        files = sorted((self.folder / "studies").rglob("run.json"))
+        found = [self._record(file.parent) for file in files if not file.parent.name.startswith(".")]
+        return [record for record in found if record is not None]
+
+    def _record(self, path: Path) -> Record | None:
+        try:
+            return Record(path, json.loads((path / "run.json").read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _enter(self, index: Index, record: Record) -> None:
+        path, about = str(record.path.relative_to(self.folder)), record.about
+        names = ("key", "study", "preset", "device", "executor", "started", "finished", "seconds", "code")
+        index.add(
+            "runs", {"path": path, **{name: about[name] for name in names}, "config": json.dumps(about["config"])}
+        )
+        columns = ("claim", "verdict", "mean", "low", "high", "count", "paper", "relation")
+        rows = [{"path": path, **{name: each[name] for name in columns}} for each in record.read("findings.json")]
+        if rows:
+            index.add("findings", *rows)
+
+
+def plain(value: Any) -> Any:
+    """A value that every JSON reader understands: infinities and not-a-numbers become strings."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if type(value).__module__ == "numpy":
+        return plain(value.tolist())
+    return value if isinstance(value, (bool, int, str, type(None))) else str(value)

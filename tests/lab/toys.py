@@ -1,0 +1,86 @@
+"""Small studies whose truth is arithmetic, for tests of the laboratory."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sandlab.figures import new
+from sandlab.studies.base import Lab, Outcome, study
+from sandlab.studies.claims import Below, Claim, Equals
+
+LOG = "TOY_LOG"
+
+
+@dataclass(frozen=True)
+class Toy:
+    """One job: the mean of `size` uniform draws, after a pause; `trouble` says how it misbehaves."""
+
+    seed: int
+    size: int = 1000
+    pause: float = 0.0
+    trouble: str = ""
+    device: str = "cpu"
+
+
+def log(line: str) -> None:
+    """Append a line to the file named by the environment: one write per computed job."""
+    path = os.environ.get(LOG)
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def average(config: Toy) -> dict:
+    log(f"start {config.seed}")
+    time.sleep(config.pause)
+    if config.trouble == "raise" and config.seed == 3:
+        raise RuntimeError("the third one breaks")
+    if config.trouble == "die once" and config.seed == 3 and not os.path.exists(os.environ["TOY_MARK"]):
+        open(os.environ["TOY_MARK"], "w").close()
+        os._exit(9)
+    generator = torch.Generator().manual_seed(config.seed)
+    draws = torch.rand(config.size, generator=generator, dtype=torch.float64)
+    log(f"done {config.seed}")
+    return {"mean": float(draws.mean()), "head": draws[:4], "counts": np.histogram(draws.numpy(), bins=4)[0]}
+
+
+@dataclass(frozen=True)
+class Plan:
+    seeds: int = 6
+    size: int = 1000
+    pause: float = 0.0
+    trouble: str = ""
+
+
+@study(
+    "toy/uniform",
+    title="The mean of uniform draws is one half",
+    source="Elementary probability",
+    claims=[
+        Claim("mean", "The mean is one half", "Elementary probability", "mean of the draws", Equals(0.5, 0.05), "1/2"),
+        Claim("small", "The mean is below 0.1", "nobody", "mean of the draws", Below(0.1), held=False),
+    ],
+    quick=Plan(),
+    full=Plan(seeds=12, size=100_000),
+)
+def uniform(config: Plan, lab: Lab) -> Outcome:
+    """Draw and average.
+
+    E[U] = 1/2.
+    """
+    jobs = [Toy(seed, config.size, config.pause, config.trouble, lab.device) for seed in range(config.seeds)]
+    results = lab.map(average, jobs, label="averages")
+    means = [result["mean"] for result in results]
+    figure, (axis,) = new(title="Means of uniform draws")
+    axis.plot(means, "o")
+    return Outcome(
+        measurements={"mean": means, "small": means},
+        figures={"means": figure},
+        tables={"means": [{"seed": seed, "mean": mean} for seed, mean in enumerate(means)]},
+        notes={"small": "as it must"},
+    )
