@@ -71,7 +71,7 @@ class Model(nn.Module):
 
     def activations(self) -> list[str]:
         """Every name that `record` and `replace` understand, in the order of definition."""
-        return [name for name, _ in self.named_modules() if name]
+        return [name for name, part in self.named_modules() if name and not isinstance(part, nn.ModuleList)]
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
@@ -81,6 +81,10 @@ class Model(nn.Module):
         from sandlab.models.files import save
 
         return save(self, folder)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
 
     @property
     def device(self) -> torch.device:

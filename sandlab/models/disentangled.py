@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sandlab.errors import choice, integer, number, require
 from sandlab.models.activations import ACTIVATIONS
 from sandlab.models.base import Config, Model
-from sandlab.models.layers import Linear, Point, linear, members_of, one_hot
+from sandlab.models.layers import Linear, Point, contract, linear, one_hot
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -104,7 +104,7 @@ class DisentangledAttention(nn.Module):
         self.value = nn.Parameter(torch.randn(heads, width, width) / math.sqrt(width)) if config.value else None
         self.scores, self.pattern, self.mixed = Point(), Point(), Point()
 
-    def forward(self, x: Float[Tensor, "*member batch time width"]) -> Float[Tensor, "*member batch time mixed"]:
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time mixed"]:
         scores = self.scores(self._score(x))
         if self.causal:
             hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
@@ -112,10 +112,10 @@ class DisentangledAttention(nn.Module):
         pattern = self.pattern(scores.softmax(-1))
         mixed = self.mixed((pattern @ x.unsqueeze(-3)).transpose(-2, -3))
         if self.value is not None:
-            mixed = torch.einsum("...bihd,...hed->...bihe", mixed, self.value)
+            mixed = contract("ihd,hed->ihe", mixed, self.value)
         return mixed.flatten(-2)
 
-    def _score(self, x: Tensor) -> Float[Tensor, "*member batch head query key"]:
+    def _score(self, x: Tensor) -> Float[Tensor, "*lead head query key"]:
         if not self.merged:
             query, key = (part(x).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for part in (self.query, self.key))
             return query @ key.mT
@@ -181,8 +181,7 @@ class DisentangledTransformer(Model):
         require(
             1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
         )
-        members = members_of(self.unembed.weight, own=2)
-        x = self.embedded(self._embed(inputs.reshape(*members, -1, time)))
+        x = self.embedded(self._embed(inputs))
         for layer in self.layers:
             x = layer(x)
         if config.read == "last":
@@ -190,10 +189,10 @@ class DisentangledTransformer(Model):
         logits = self.readout(self.unembed(x))
         if config.output == "probabilities":
             logits = (logits.abs() + config.floor).log()
-        return self.logits(logits.reshape(*inputs.shape[:-1], *logits.shape[-2:]))
+        return self.logits(logits)
 
     def _embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time width"]:
-        dtype, time = self.unembed.weight.dtype, inputs.shape[-1]
+        dtype, time = self.dtype, inputs.shape[-1]
         token = one_hot(inputs, self.config.vocab, dtype)
         if self.config.positions == "none":
             return token

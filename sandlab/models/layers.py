@@ -21,11 +21,12 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "Point",
+    "Positions",
     "RMSNorm",
     "against",
+    "contract",
     "linear",
     "look_up",
-    "members_of",
     "one_hot",
 ]
 
@@ -48,19 +49,35 @@ def against(parameter: Tensor, value: Tensor, own: int) -> Tensor:
     return parameter.view(parameter.shape[0], *([1] * gap), *parameter.shape[1:])
 
 
-def members_of(parameter: Tensor, own: int) -> tuple[int, ...]:
-    """The member axis that stands before a parameter's own axes: (members,) inside a population, else ()."""
-    return tuple(parameter.shape[: parameter.ndim - own])
-
-
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x Wᵀ + b, member by member when the weights have a member axis."""
-    if weight.ndim == 2:
+    """x Wᵀ + b, member by member when the weights have a member axis; either of the two may be shared by all."""
+    if weight.ndim == 2 and (bias is None or bias.ndim == 1):
         return F.linear(x, weight, bias)
+    if weight.ndim == 2:
+        product = F.linear(x, weight)
+        return product + against(bias, product, 1)  # type: ignore[arg-type]
     members, outputs, inputs = weight.shape
     flat = x.reshape(members, -1, inputs)
-    product = torch.bmm(flat, weight.mT) if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
+    if bias is None:
+        product = torch.bmm(flat, weight.mT)
+    else:
+        product = torch.baddbmm(bias if bias.ndim == 1 else bias.unsqueeze(1), flat, weight.mT)
     return product.view(*x.shape[:-1], outputs)
+
+
+def contract(equation: str, x: Tensor, parameter: Tensor) -> Tensor:
+    """An `einsum` of the last axes of `x` with a parameter, member by member when the parameter has a member axis.
+
+    The equation names the axes of one example and of one model: "jd,hij->ihd".
+    """
+    own, rest = equation.split(",")
+    weights, result = rest.split("->")
+    if parameter.ndim == len(weights):
+        return torch.einsum(f"...{own},{weights}->...{result}", x, parameter)
+    examples = x.shape[1 : x.ndim - len(own)]
+    flat = x.reshape(x.shape[0], math.prod(examples), *x.shape[x.ndim - len(own) :])
+    product = torch.einsum(f"yz{own},y{weights}->yz{result}", flat, parameter)
+    return product.reshape(x.shape[0], *examples, *product.shape[2:])
 
 
 def look_up(index: Int[Tensor, "*lead"], table: Float[Tensor, "entries width"]) -> Float[Tensor, "*lead width"]:
@@ -113,6 +130,13 @@ class Embedding(nn.Module):
         return F.embedding(index + offset, self.weight.reshape(members * entries, width))
 
 
+class Positions(Embedding):
+    """A learned vector for each position."""
+
+    def forward(self, time: int) -> Float[Tensor, "*member time width"]:  # type: ignore[override]
+        return self.weight[..., :time, :]
+
+
 class LayerNorm(nn.Module):
     """(x − mean)/√(variance + ε), times a gain, plus a bias unless switched off."""
 
@@ -124,7 +148,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if bias else None
 
     def forward(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
-        if self.weight.ndim == 1:
+        if self.weight.ndim == 1 and (self.bias is None or self.bias.ndim == 1):
             return F.layer_norm(x, (self.width,), self.weight, self.bias, self.eps)
         normal = F.layer_norm(x, (self.width,), None, None, self.eps) * against(self.weight, x, 1)
         return normal if self.bias is None else normal + against(self.bias, x, 1)

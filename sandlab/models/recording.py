@@ -7,39 +7,63 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from sandlab.errors import BadInput, nearest
 
-__all__ = ["Tape", "matching", "record", "replace"]
+__all__ = ["Occurrences", "Tape", "VmapRecording", "matching", "record", "replace"]
+
+Visit = Callable[[Tensor], Tensor]
 
 
-class Tape(Mapping[str, Tensor]):
-    """What was recorded: activation name → tensor of the last forward pass; `gradients` likewise after a backward.
+class Occurrences(Mapping[str, Tensor]):
+    """Activation name → tensor. One computed several times in a pass (a looped layer) is kept as `name#0`, `name#1`, …
 
-    An activation computed several times in one pass (a looped layer) is kept once per computation, as `name#0`,
-    `name#1`, ...; the plain name gives the last.
+    The plain name gives the last computation.
     """
 
     def __init__(self) -> None:
-        self.values_by_name: dict[str, Tensor] = {}
-        self.gradients: dict[str, Tensor] = {}
+        self._by_name: dict[str, dict[int, Tensor]] = {}
+
+    def put(self, name: str, occurrence: int, value: Tensor) -> None:
+        self._by_name.setdefault(name, {})[occurrence] = value
+
+    def count(self, name: str) -> int:
+        return len(self._by_name.get(name, {}))
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self.values_by_name:
-            recorded = ", ".join(self.values_by_name) or "nothing yet: run the model inside the `with` block"
-            raise KeyError(f"{name!r} was not recorded. {nearest(name, self.values_by_name)} Recorded: {recorded}")
-        return self.values_by_name[name]
+        plain, _, occurrence = name.partition("#")
+        found = self._by_name.get(plain, {})
+        if not occurrence and found:
+            return found[max(found)]
+        if occurrence.isdecimal() and int(occurrence) in found:
+            return found[int(occurrence)]
+        recorded = ", ".join(self) or "nothing yet: run the model inside the `with` block"
+        raise KeyError(f"{name!r} was not recorded. {nearest(name, self)} Recorded: {recorded}")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.values_by_name)
+        for name, found in self._by_name.items():
+            yield name
+            if len(found) > 1:
+                yield from (f"{name}#{occurrence}" for occurrence in sorted(found))
 
     def __len__(self) -> int:
-        return len(self.values_by_name)
+        return sum(1 for _ in self)
 
-    def clear(self) -> None:
-        self.values_by_name.clear()
-        self.gradients.clear()
+
+class Tape(Occurrences):
+    """What was recorded in the last forward pass; `gradients` holds what a backward pass through it sent back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gradients = Occurrences()
+
+    def start(self) -> None:
+        """A new forward pass: what was kept is dropped; an older pass's backward no longer writes here."""
+        self._by_name = {}
+        self.gradients = Occurrences()
 
 
 def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
@@ -49,7 +73,7 @@ def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
         name: module for name, module in named.items() if any(fnmatch.fnmatchcase(name, glob) for glob in patterns)
     }
     for glob in patterns:
-        if not fnmatch.filter(named, glob):
+        if not any(fnmatch.fnmatchcase(name, glob) for name in named):
             hint = nearest(glob, named) or "see model.activations()"
             raise BadInput(f"no activation matches {glob!r}: {hint}")
     return found
@@ -59,39 +83,32 @@ def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
 def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterator[Tape]:
     """Keep the outputs of every activation that matches; with `gradients`, also what backward sends to them.
 
-    Values stay part of the autograd graph (call `.detach()` for plain numbers). For a population the member axis is
-    first. A new forward pass replaces the last one's values.
+    Values stay part of the autograd graph (call `.detach()` for plain numbers). What `replace` wrote is what is read.
+    For a population the member axis is first. A new forward pass replaces the last one's values.
+
+    >>> with record(model, "layers.*.stream", gradients=True) as tape:
+    ...     model(tokens).sum().backward()
+    >>> tape["layers.0.stream"], tape.gradients["layers.0.stream"]
     """
-    template, native = _template(model)
+    template = getattr(model, "template", model)
     tape = Tape()
-    if not native:
-        with model.recording(tape, tuple(patterns), gradients):  # type: ignore[operator]
-            yield tape
-        return
-    counts: dict[str, int] = {}
 
-    def start(_module: nn.Module, _inputs: Any) -> None:
-        counts.clear()
-        tape.clear()
+    def keep(name: str) -> Visit:
+        def visit(value: Tensor) -> Tensor:
+            occurrence = tape.count(name)
+            if gradients:
+                value = _own_node(value)
+                kept = tape.gradients
+                if value.requires_grad:
+                    value.register_hook(lambda gradient: kept.put(name, occurrence, gradient))
+            tape.put(name, occurrence, value)
+            return value
 
-    def keep(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            if not isinstance(output, Tensor):
-                return
-            if gradients and output.requires_grad:
-                output.register_hook(lambda gradient: tape.gradients.__setitem__(name, gradient))
-            seen = counts.get(name, 0)
-            if seen == 1:
-                tape.values_by_name[f"{name}#0"] = tape.values_by_name[name]
-            if seen >= 1:
-                tape.values_by_name[f"{name}#{seen}"] = output
-            counts[name] = seen + 1
-            tape.values_by_name[name] = output
+        return visit
 
-        return hook
-
-    handles = [template.register_forward_pre_hook(start)]
-    handles += [module.register_forward_hook(keep(name)) for name, module in matching(template, *patterns).items()]
+    handles = [template.register_forward_pre_hook(lambda _module, _inputs: tape.start())]
+    for name, module in matching(template, *patterns).items():
+        handles.append(_attach(model, module, keep(name), reads=True))
     try:
         yield tape
     finally:
@@ -100,28 +117,33 @@ def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterato
 
 
 @contextmanager
-def replace(model: nn.Module, changes: Mapping[str, Tensor | Callable[[Tensor], Tensor]]) -> Iterator[None]:
+def replace(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[None]:
     """Write activations: each pattern's outputs become the given tensor, or the function of what was computed.
+
+    A tensor is broadcast to the activation's shape. In a population tensor and function see the member axis first. Of
+    two nested `replace` the inner one has the last word.
 
     >>> with replace(model, {"layers.0.attention.pattern": lambda pattern: pattern.roll(1, dims=-1)}):
     ...     model(tokens)
     """
-    template, native = _template(model)
-    if not native:
-        with model.replacing(dict(changes)):  # type: ignore[operator]
-            yield
-        return
+    template = getattr(model, "template", model)
 
-    def write(change: Tensor | Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-            return change(output) if callable(change) else change.to(output).expand_as(output)
+    def write(name: str, change: Tensor | Visit) -> Visit:
+        def visit(value: Tensor) -> Tensor:
+            if callable(change):
+                return change(value)
+            try:
+                return change.to(value).expand_as(value)
+            except RuntimeError:
+                given, needed = tuple(change.shape), tuple(value.shape)
+                raise BadInput(f"the replacement of {name!r} must broadcast to {needed}, got {given}") from None
 
-        return hook
+        return visit
 
     handles = []
     for pattern, change in changes.items():
-        for module in matching(template, pattern).values():
-            handles.append(module.register_forward_hook(write(change)))
+        for name, module in matching(template, pattern).items():
+            handles.append(_attach(model, module, write(name, change), reads=False))
     try:
         yield
     finally:
@@ -129,11 +151,87 @@ def replace(model: nn.Module, changes: Mapping[str, Tensor | Callable[[Tensor], 
             handle.remove()
 
 
-def _template(model: nn.Module) -> tuple[nn.Module, bool]:
-    """The module that carries the names, and whether hooks on it see ordinary tensors.
+class VmapRecording:
+    """Lets `record` and `replace` work on a population whose members run under `vmap`.
 
-    A population holds one template module; when its members run under `vmap`, values must leave through the vmapped
-    function's outputs, so the population itself does the recording.
+    The population has the architecture in `template`, says `native = False`, and calls its members with `run_members`.
+    Inside, each activation that is read or written steps out of `vmap` for a moment (the batching rule of a custom
+    autograd function sees the tensor with its member axis), so values and gradients are ordinary tensors.
     """
-    template = getattr(model, "template", model)
-    return template, template is model or bool(getattr(model, "native", True))
+
+    template: nn.Module
+    anchor: Tensor | None = None
+
+    def run_members(
+        self,
+        state: Mapping[str, Tensor],
+        inputs: Tensor,
+        *,
+        state_dims: Any = 0,
+        input_dim: int | None = 0,
+        **options: Any,
+    ) -> Tensor:
+        """The members' outputs, member axis first, by `vmap` over stacked parameters (and over inputs, unless shared).
+
+        `state_dims` and `input_dim` are `vmap`'s in_dims of the parameters and the inputs, `options` go to `vmap`.
+        """
+
+        def one(weights: dict[str, Tensor], x: Tensor, anchor: Tensor) -> Tensor:
+            self.anchor = anchor
+            try:
+                return functional_call(self.template, weights, (x,))
+            finally:
+                self.anchor = None
+
+        members = next(iter(state.values())).shape[0]
+        anchors = torch.zeros(members, device=inputs.device)
+        return torch.vmap(one, in_dims=(state_dims, input_dim, 0), **options)(dict(state), inputs, anchors)
+
+
+class _Outside(torch.autograd.Function):
+    """Apply `visit` to the tensor of all members from within the function that `vmap` runs for one.
+
+    The anchor is a number that differs by member, so that the batching rule is called even for a value that does not.
+    """
+
+    @staticmethod
+    def forward(value: Tensor, anchor: Tensor, visit: Visit) -> Tensor:
+        raise RuntimeError("an activation of a vmapped population is visited outside of vmap")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, value: Tensor, anchor: Tensor, visit: Visit) -> tuple[Tensor, int]:
+        if in_dims[0] is None:
+            return visit(value.expand(info.batch_size, *value.shape)), 0
+        return visit(value.movedim(in_dims[0], 0)), 0
+
+
+def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -> Any:
+    """Hook `visit` onto a module's output. Hooks that read stay behind those that write: they see what flows on."""
+
+    def hook(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+        if not isinstance(output, Tensor):
+            return output
+        anchor = getattr(model, "anchor", None)
+        return visit(output) if anchor is None else _Outside.apply(output, anchor, visit)
+
+    hook.reads = reads  # type: ignore[attr-defined]
+    handle = module.register_forward_hook(hook)
+    hooks = module._forward_hooks
+    for key in [key for key, other in hooks.items() if getattr(other, "reads", False)]:
+        hooks[key] = hooks.pop(key)
+    return handle
+
+
+def _own_node(value: Tensor) -> Tensor:
+    """The same value as a node of its own in the graph, so that its gradient is that of this activation alone.
+
+    An identity `Point` returns its input, whose other uses (a skip connection) would be counted too; and a value that
+    depends on no parameter (a one-hot token) would have no gradient at all.
+    """
+    if not value.is_floating_point() or not torch.is_grad_enabled():
+        return value
+    return value.view_as(value) if value.requires_grad else value.detach().requires_grad_()

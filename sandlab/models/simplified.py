@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, number, require
 from sandlab.models.base import Config, Model
-from sandlab.models.layers import Linear, Point, members_of, one_hot
+from sandlab.models.layers import Linear, Point, contract, one_hot
 from sandlab.registry import register
 
 __all__ = ["SimplifiedTransformer", "SimplifiedTransformerConfig"]
@@ -91,19 +91,15 @@ class PositionalHeads(nn.Module):
         self.value = nn.Parameter(torch.randn(heads, width, width) / math.sqrt(width)) if value else None
         self.scores, self.pattern, self.mixed = Point(), Point(), Point()
 
-    def forward(self, x: Float[Tensor, "*member batch time width"]) -> Float[Tensor, "*member batch time copied"]:
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time copied"]:
         time = x.shape[-2]
         # A batch axis of 1: the pattern is the same for every example.
         scores = self.scores(self.weight[..., :time, :time].unsqueeze(-4))
         hidden = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
         pattern = self.pattern(scores.masked_fill(hidden, -torch.inf).softmax(-1))
-        if pattern.shape[-4] == 1:
-            mixed = torch.einsum("...hij,...bjd->...bihd", pattern.squeeze(-4), x)
-        else:
-            mixed = torch.einsum("...bhij,...bjd->...bihd", pattern, x)
-        mixed = self.mixed(mixed)
+        mixed = self.mixed(contract("jd,hij->ihd", x, pattern.squeeze(-4)))
         if self.value is not None:
-            mixed = torch.einsum("...bihd,...hed->...bihe", mixed, self.value)
+            mixed = contract("ihd,hed->ihe", mixed, self.value)
         return mixed.flatten(-2)
 
 
@@ -187,23 +183,18 @@ class SimplifiedTransformer(Model):
             1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
         )
         first, second = self.layers
-        members = members_of(self._scores, own=3)
-        tokens = self.embedded(self._embed(inputs.reshape(*members, -1, time)))
+        tokens = self.embedded(self._embed(inputs))
         stream = first(tokens)
         asking = stream[..., -1:, :] if config.read == "last" else stream[..., -time:, :]
         if not config.query_skip:
             asking = F.pad(asking[..., config.token_width :], (config.token_width, 0))
         law = second(asking, stream, tokens, self._allowed(time, tokens))[..., : config.vocab]
-        return self.logits((law + config.floor).log().reshape(*inputs.shape[:-1], -1, config.vocab))
+        return self.logits((law + config.floor).log())
 
     def _embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead positions width"]:
         if self.config.boundary == "bos":
             inputs = F.pad(inputs, (1, 0), value=self.config.vocab)
-        return one_hot(inputs, self.config.token_width, self._scores.dtype)
-
-    @property
-    def _scores(self) -> Tensor:
-        return cast(FirstLayer, self.layers[0]).attention.weight
+        return one_hot(inputs, self.config.token_width, self.dtype)
 
     def _allowed(self, time: int, tokens: Tensor) -> Bool[Tensor, "query key"]:
         """Keys of layer 2 for each query: not the future, not the reserved token, perhaps not itself."""

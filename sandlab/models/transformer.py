@@ -15,7 +15,7 @@ from sandlab.errors import choice, integer, number, require
 from sandlab.models.activations import ACTIVATIONS
 from sandlab.models.attention import Attention
 from sandlab.models.base import Config, Model
-from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, RMSNorm, against, linear, one_hot
+from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, Positions, RMSNorm, against, linear, one_hot
 from sandlab.registry import register
 
 __all__ = ["MLPBlock", "Transformer", "TransformerConfig", "sinusoids"]
@@ -199,7 +199,7 @@ class Layer(nn.Module):
         return self.stream(x)
 
     def _branch(self, x: Tensor, block: nn.Module, norm: nn.Module) -> Tensor:
-        added = block(norm(x) if self.config.norm == "pre" else x)
+        added = block(x if self.config.norm == "post" else norm(x))
         if self.config.dropout and self.training:
             added = F.dropout(added, self.config.dropout)
         x = x + added if self.residual else added
@@ -225,7 +225,7 @@ class Transformer(Model):
         if config.embedding == "learned":
             self.embedding = Embedding(config.vocab, config.token_width, std=_embedding_std(config))
         if config.positions == "learned":
-            self.position = Embedding(config.length, config.width, std=_embedding_std(config))
+            self.position = Positions(config.length, config.width, std=_embedding_std(config))
         if config.positions == "sinusoidal":
             self.register_buffer("sinusoid", sinusoids(config.length, config.width), persistent=False)
         self.embedded = Point()
@@ -260,12 +260,11 @@ class Transformer(Model):
         """Tokens and, for the kinds that live in the stream, positions."""
         config, time = self.config, inputs.shape[-1]
         if config.embedding == "one-hot":
-            x = one_hot(inputs, config.vocab, self._dtype())
+            x = one_hot(inputs, config.vocab, self.dtype)
         else:
             x = self.embedding(inputs)
         if config.positions == "learned":
-            table = self.position.weight[..., :time, :]
-            x = x + against(table, x, 2)
+            x = x + against(self.position(time), x, 2)
         elif config.positions == "sinusoidal":
             x = x + self.sinusoid[:time].to(x.dtype)
         elif config.positions == "one-hot":
@@ -282,9 +281,6 @@ class Transformer(Model):
         if self.config.log_output is not None:
             logits = (logits.abs() + self.config.log_output).log()
         return self.logits(logits)
-
-    def _dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
 
 
 def _embedding_std(config: TransformerConfig) -> float:
