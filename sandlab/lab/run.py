@@ -83,7 +83,7 @@ def run(
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
     _check_device(device)
     opened = Store.open(store)
-    code = module_version(study.__module__)
+    code = module_version(study.place[0])
     identity = {"study": name, "preset": preset, "config": canonical(config), "device": device, "code": code}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
