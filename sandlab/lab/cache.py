@@ -85,7 +85,7 @@ class Cache:
         write_atomic(path, text.encode())
         self._sweep(task.key, files)
 
-    def keys(self) -> list[str]:
+    def stored(self) -> list[str]:
         """Every key with a result."""
         return sorted(path.stem for path in self.folder.glob("??/*.json"))
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, nearest
-from sandlab.lenses.predictions import Loss, evaluating, log_predictions, mean_loss
+from sandlab.learning.objectives import member_loss
+from sandlab.lenses.predictions import Loss, evaluating, mean_loss, named_weights
 from sandlab.registry import register
-from sandlab.worlds.base import Batch, cross_entropy
+from sandlab.worlds.base import Batch
 
 __all__ = ["gradient_norms"]
 
@@ -27,29 +29,31 @@ def gradient_norms(
 
     A population gives one norm per member.
     """
-    named = dict(model.named_parameters())
+    named, members = named_weights(model)
     chosen = _groups(named, groups)
-    members = hasattr(model, "template")
+    weights = list(named.values())
     with evaluating(model):
-        total = _member_losses(model, loss).sum() if members else mean_loss(model, loss)
-        gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True, materialize_grads=True)
-    squares = {
-        name: gradient.double().square().flatten(1 if members else 0).sum(-1)
-        for name, gradient in zip(named, gradients)
-    }
+        if members:
+            weights = [value.detach().requires_grad_() for value in weights]
+            total = _population_loss(model, dict(zip(named, weights)), loss)
+        else:
+            total = mean_loss(model, loss)
+        gradients = torch.autograd.grad(total, weights, allow_unused=True, materialize_grads=True)
+    squares = {name: gradient.double().square().flatten(members).sum(-1) for name, gradient in zip(named, gradients)}
     norms = {group: _root([squares[name] for name in names]) for group, names in chosen.items()}
     norms["all"] = _root(list(squares.values()))
     return {group: norm if members else float(norm) for group, norm in norms.items()}
 
 
-def _root(squares: list[Tensor]) -> Tensor:
-    return torch.stack(squares).sum(0).sqrt()
-
-
-def _member_losses(model: nn.Module, loss: Loss) -> Tensor:
+def _population_loss(model: Any, weights: dict[str, Tensor], loss: Loss) -> Tensor:
+    """Σ over members: a member's gradient sees its own term only."""
     if not isinstance(loss, Batch):
         raise BadInput("gradient_norms of a population needs a batch: a function gives one number for all members")
-    return torch.stack([cross_entropy(log_probs, loss) for log_probs in log_predictions(model, loss)])
+    return member_loss(model.compute(weights, loss.inputs), loss).sum()
+
+
+def _root(squares: list[Tensor]) -> Tensor:
+    return torch.stack(squares).sum(0).sqrt()
 
 
 def _groups(named: Mapping[str, Tensor], groups: Mapping[str, str] | None) -> dict[str, list[str]]:

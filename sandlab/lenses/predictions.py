@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sandlab.worlds.base import Batch, cross_entropy
+from sandlab.learning.objectives import member_loss
+from sandlab.worlds.base import Batch
 
-__all__ = ["Loss", "evaluating", "log_predictions", "mean_loss"]
+__all__ = ["Loss", "evaluating", "log_predictions", "mean_loss", "named_weights"]
 
 Loss = Batch | Callable[[nn.Module], Tensor]
 """What the landscape lenses measure: the cross-entropy on a batch, or any function from a model to a scalar."""
@@ -37,5 +39,16 @@ def log_predictions(model: nn.Module, batch: Batch) -> Float[Tensor, "*member ex
 
 
 def mean_loss(model: nn.Module, loss: Loss) -> Tensor:
-    """The scalar that a landscape lens looks at: −mean log p(target) on a batch, or the given function of the model."""
-    return cross_entropy(log_predictions(model, loss), loss) if isinstance(loss, Batch) else loss(model)
+    """What a landscape lens looks at: −mean log p(target) on a batch, or the given function of the model.
+
+    A population's batch loss is one number per member.
+    """
+    return member_loss(model(loss.inputs), loss) if isinstance(loss, Batch) else loss(model)
+
+
+def named_weights(model: nn.Module) -> tuple[dict[str, Tensor], int]:
+    """The model's weights by name, and how many axes come before a weight's own (1, the members, in a population)."""
+    stacked: Any = getattr(model, "stacked", None)
+    if stacked is not None:
+        return dict(stacked), 1
+    return dict(model.named_parameters()), 0

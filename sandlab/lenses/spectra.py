@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, nearest
+from sandlab.lenses.predictions import named_weights
 from sandlab.registry import register
 
 __all__ = ["SpectraOverTraining", "effective_rank", "singular_values", "stable_rank", "top_share"]
@@ -25,19 +26,17 @@ def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*
     In a population each matrix has a leading member axis, and so has its spectrum.
     """
     patterns = names or ("*",)
-    matrix_axes = 3 if hasattr(model, "template") else 2
-    weights = {name: value for name, value in model.named_parameters() if value.ndim == matrix_axes}
+    named, members = named_weights(model)
+    weights = {name: value for name, value in named.items() if value.ndim == 2 + members}
     for glob in patterns:
-        if not any(_matches(name, glob) for name in weights):
+        if not any(fnmatch.fnmatchcase(name, glob) for name in weights):
             raise BadInput(
                 f"no weight matrix matches {glob!r}: {nearest(glob, weights) or f'there are {list(weights)}'}"
             )
-    chosen = {name: value for name, value in weights.items() if any(_matches(name, glob) for glob in patterns)}
+    chosen = {
+        name: value for name, value in weights.items() if any(fnmatch.fnmatchcase(name, glob) for glob in patterns)
+    }
     return {name: torch.linalg.svdvals(value.detach().double()) for name, value in chosen.items()}
-
-
-def _matches(name: str, glob: str) -> bool:
-    return fnmatch.fnmatchcase(name, glob) or fnmatch.fnmatchcase(name, f"*.{glob}")
 
 
 def top_share(values: Float[Tensor, "*lead values"], power: int = 2) -> Float[Tensor, "*lead"]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from sandlab.errors import integer
 from sandlab.figures import new
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim, Equals
@@ -24,6 +25,7 @@ class Toy:
     size: int = 1000
     pause: float = 0.0
     trouble: str = ""
+    bulk: int = 0
     device: str = "cpu"
 
 
@@ -36,6 +38,7 @@ def log(line: str) -> None:
 
 
 def average(config: Toy) -> dict:
+    integer("size", config.size, low=1)
     log(f"start {config.seed}")
     time.sleep(config.pause)
     if config.trouble == "raise" and config.seed == 3:
@@ -46,7 +49,9 @@ def average(config: Toy) -> dict:
     generator = torch.Generator().manual_seed(config.seed)
     draws = torch.rand(config.size, generator=generator, dtype=torch.float64)
     log(f"done {config.seed}")
-    return {"mean": float(draws.mean()), "head": draws[:4], "counts": np.histogram(draws.numpy(), bins=4)[0]}
+    bulk = torch.randint(256, (config.bulk,), generator=generator, dtype=torch.uint8).numpy()
+    counts = np.histogram(draws.numpy(), bins=4)[0]
+    return {"mean": float(draws.mean()), "head": draws[:4], "counts": counts, "bulk": bulk}
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Plan:
     size: int = 1000
     pause: float = 0.0
     trouble: str = ""
+    bulk: int = 0
 
 
 @study(
@@ -73,7 +79,9 @@ def uniform(config: Plan, lab: Lab) -> Outcome:
 
     E[U] = 1/2.
     """
-    jobs = [Toy(seed, config.size, config.pause, config.trouble, lab.device) for seed in range(config.seeds)]
+    jobs = [
+        Toy(seed, config.size, config.pause, config.trouble, config.bulk, lab.device) for seed in range(config.seeds)
+    ]
     results = lab.map(average, jobs, label="averages")
     means = [result["mean"] for result in results]
     figure, (axis,) = new(title="Means of uniform draws")

@@ -6,7 +6,9 @@ import torch
 from torch import nn
 
 from sandlab.errors import BadInput
+from sandlab.learning.population import Population
 from sandlab.lenses import SpectraOverTraining, effective_rank, singular_values, stable_rank, top_share
+from sandlab.models import Transformer
 
 
 def test_singular_values_are_numpys():
@@ -49,3 +51,11 @@ def test_the_film_keeps_a_spectrum_every_so_many_steps():
         film(step, model, {})
     assert film.steps == [0, 10, 20, 30]
     np.testing.assert_allclose(film.spectra["weight"][:, 0], [1, 11, 21, 31])
+
+
+def test_a_population_has_one_spectrum_per_member():
+    crowd = Population(lambda seed: Transformer(vocab=3, length=4, layers=1, width=6, init_std=1.0), seeds=[3, 5])
+    found = singular_values(crowd, "*.mlp.rise.weight")["layers.0.mlp.rise.weight"]
+    for place in range(2):
+        alone = singular_values(crowd.member(place), "*.mlp.rise.weight")["layers.0.mlp.rise.weight"]
+        np.testing.assert_allclose(found[place], alone)

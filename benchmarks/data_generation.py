@@ -1,0 +1,130 @@
+"""Data generation: tokens per second of the Markov worlds against a plain per-token Python sampler, in the same run.
+
+    python benchmarks/data_generation.py [--json] [--examples 1024] [--length 256]
+
+The plain sampler draws one token after the other with `random.random` and a running sum, as a first script would; its
+speed per token does not depend on the batch, so it is measured on few examples. Both run on one thread: on a machine
+with other work, threads that wait for each other measure the other work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import sandlab as sl
+
+
+def plain_row(row: list[float]) -> int:
+    """One draw from a law."""
+    level, total = random.random(), 0.0
+    for state, probability in enumerate(row):
+        total += probability
+        if level < total:
+            return state
+    return len(row) - 1
+
+
+def plain_chain(rows: list[list[float]], order: int, length: int) -> list[int]:
+    """One sequence of a chain whose row number is the last `order` tokens read as digits; uniform start."""
+    states = len(rows[0])
+    tokens = [random.randrange(states) for _ in range(order)]
+    while len(tokens) < length + 1:
+        context = 0
+        for token in tokens[-order:]:
+            context = context * states + token
+        tokens.append(plain_row(rows[context]))
+    return tokens
+
+
+def plain_fixed(world: Any) -> Callable[[int], int]:
+    """Sample examples of a fixed chain; returns the number of tokens."""
+    rows = world.table.tolist()
+
+    def sample(examples: int) -> int:
+        return sum(len(plain_chain(rows, world.order, world.length)) for _ in range(examples))
+
+    return sample
+
+
+def plain_in_context(world: Any) -> Callable[[int], int]:
+    """Sample examples with a fresh Dirichlet kernel each; returns the number of tokens."""
+
+    def kernel() -> list[list[float]]:
+        rows = []
+        for _ in range(world.states**world.order):
+            gammas = [random.gammavariate(world.concentration, 1.0) for _ in range(world.states)]
+            rows.append([gamma / sum(gammas) for gamma in gammas])
+        return rows
+
+    def sample(examples: int) -> int:
+        return sum(len(plain_chain(kernel(), world.order, world.length)) for _ in range(examples))
+
+    return sample
+
+
+def speed(sample: Callable[[], int], at_least: float = 0.4) -> float:
+    """Tokens per second: the best of the calls that fit into `at_least` seconds (at least three)."""
+    sample()
+    best, spent, calls = 0.0, 0.0, 0
+    while spent < at_least or calls < 3:
+        start = time.perf_counter()
+        tokens = sample()
+        taken = time.perf_counter() - start
+        best, spent, calls = max(best, tokens / taken), spent + taken, calls + 1
+    return best
+
+
+def cases(length: int) -> list[tuple[str, Any, Callable[[Any], Callable[[int], int]]]]:
+    worlds = sl.worlds
+    trigrams = max(length // 2, 16)
+    return [
+        ("binary chain", worlds.MarkovChain.binary(0.2, 0.3, length=length), plain_fixed),
+        ("binary chain, switching", worlds.MarkovChain.binary(0.5, 0.8, length=length), plain_fixed),
+        ("chain of order 2 on 3 states", worlds.MarkovChain.random(3, 2, length=length), plain_fixed),
+        ("in-context bigrams, 3 states", worlds.InContextMarkov(3, 1, length), plain_in_context),
+        ("in-context trigrams, 5 states", worlds.InContextMarkov(5, 2, trigrams), plain_in_context),
+        ("in-context trigrams, 5 states, α = 0.5", worlds.InContextMarkov(5, 2, trigrams, 0.5), plain_in_context),
+    ]
+
+
+def measure(examples: int = 1024, length: int = 256, plain_examples: int = 16) -> list[dict[str, Any]]:
+    """One row per world: our tokens per second at the given batch, the plain sampler's, and their ratio."""
+    rows = []
+    generator = sl.rng(0)
+    random.seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name, world, plain in cases(length):
+        # A sequence of length + 1 tokens is drawn for `length` inputs and their targets.
+        ours = speed(lambda world=world: world.sample(examples, rng=generator).inputs.shape[0] * (world.length + 1))
+        slow = plain(world)
+        baseline = speed(lambda slow=slow: slow(plain_examples), at_least=0.2)
+        rows.append({"name": name, "unit": "tokens/s", "ours": ours, "baseline": baseline, "ratio": ours / baseline})
+    torch.set_num_threads(threads)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--examples", type=int, default=1024)
+    parser.add_argument("--length", type=int, default=256)
+    options = parser.parse_args()
+    rows = measure(options.examples, options.length)
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"{'world':<42}{'ours, M tokens/s':>18}{'plain, M tokens/s':>19}{'ratio':>9}")
+    for row in rows:
+        print(f"{row['name']:<42}{row['ours'] / 1e6:>18.2f}{row['baseline'] / 1e6:>19.3f}{row['ratio']:>8.0f}×")
+
+
+if __name__ == "__main__":
+    main()

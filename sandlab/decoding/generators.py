@@ -1,0 +1,63 @@
+"""What a decoder asks of a language model: the law of the next token after each of many prefixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sandlab.errors import BadInput
+
+__all__ = ["Generator", "WorldGenerator"]
+
+
+class Generator:
+    """An autoregressive oracle: given prefixes, the log-probabilities of the next token.
+
+    A subclass gives `vocab`, `_law` and, when it can, `features`. `rows` says which string of the running batch each
+    prefix belongs to, so that a generator may keep one cache per string; `start` announces a new batch. Prefixes of
+    one row need not grow: a cache must notice by itself when the end of a string was erased.
+
+    `evaluations` counts the prefixes that were computed. It never exceeds the decoder's `oracle_calls`, and is lower
+    where a decoder draws twice from the same law.
+    """
+
+    vocab: int
+    device: torch.device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        self.evaluations = 0
+
+    def start(self, strings: int, capacity: int) -> None:
+        """A batch of `strings` strings of at most `capacity` tokens begins."""
+
+    def next_logprobs(
+        self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"], rows: Int[Tensor, "row"]
+    ) -> Float[Tensor, "row vocab"]:
+        """log p(next | tokens[:length]) for each row, natural logarithm."""
+        self.evaluations += len(lengths)
+        return self._law(tokens, lengths, rows)
+
+    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def features(
+        self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"], rows: Int[Tensor, "row"], point: str
+    ) -> Float[Tensor, "row width"]:
+        """The activation called `point` at the last token of each prefix."""
+        raise BadInput(f"{type(self).__name__} has no activations: a trained verifier needs a network to read from")
+
+
+class WorldGenerator(Generator):
+    """The law of a world as the generator: for worlds that know `next_logprobs(tokens, lengths)`."""
+
+    def __init__(self, world: Any, device: str | torch.device = "cpu") -> None:
+        super().__init__()
+        if not hasattr(world, "next_logprobs"):
+            raise BadInput(f"{type(world).__name__} has no next_logprobs: it cannot generate token by token")
+        self.world, self.vocab, self.device = world, world.outputs, torch.device(device)
+
+    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        return self.world.next_logprobs(tokens, lengths)

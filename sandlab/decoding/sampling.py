@@ -1,0 +1,46 @@
+"""Sampling without a verifier: greedy, temperature, nucleus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sandlab.decoding.decoder import Decoder
+from sandlab.decoding.session import Session
+from sandlab.registry import register
+
+__all__ = ["Greedy", "Nucleus", "Sampling", "Temperature"]
+
+
+@dataclass(frozen=True)
+class Sampling(Decoder):
+    """Token by token from the sharpened law: one query per token."""
+
+    def run(self, session: Session) -> None:
+        session.counters["strings_generated"] += 1
+        while len(rows := session.running()):
+            self.extend(session, rows)
+            session.finish(rows[session.complete(rows)])
+
+
+@register("decoders", "greedy")
+@dataclass(frozen=True)
+class Greedy(Sampling):
+    """The most probable token at each position."""
+
+    temperature: float = 0.0
+
+
+@register("decoders", "temperature")
+@dataclass(frozen=True)
+class Temperature(Sampling):
+    """Each token from p^(1/T)/Z."""
+
+    temperature: float = 1.0
+
+
+@register("decoders", "nucleus")
+@dataclass(frozen=True)
+class Nucleus(Sampling):
+    """Each token from the smallest set of most probable ones whose probability exceeds top_p (Holtzman et al. 2020)."""
+
+    top_p: float = 0.9

@@ -1,0 +1,95 @@
+"""Measurements on held-out batches, per member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput
+from sandlab.learning.objectives import Objective, member_accuracy
+from sandlab.worlds.base import Batch
+
+__all__ = ["Evaluation", "evaluate_batch", "make_evaluation"]
+
+Evaluation = Callable[[Any], dict[str, np.ndarray]]
+# Largest number of positions × members computed at once: bounds the memory of an evaluation.
+_AT_ONCE = 1 << 20
+
+
+def evaluate_batch(model: nn.Module, batch: Batch, objective: Objective) -> dict[str, Tensor]:
+    """Loss and, for classes, accuracy of a model (numbers) or of a population (one per member), in eval mode.
+
+    A large batch is computed in parts; each part's mean counts by the number of its counted targets.
+    """
+    members = len(model) if hasattr(model, "template") else 1  # type: ignore[arg-type]
+    positions = max(1, batch.mask[0].numel())
+    rows = max(1, _AT_ONCE // (positions * members))
+    training, weight = model.training, 0.0
+    totals: dict[str, Tensor] = {}
+    model.eval()
+    try:
+        with torch.no_grad():
+            for start in range(0, len(batch), rows):
+                part = batch[start : start + rows]
+                counted = float(part.mask.sum())
+                weight += counted
+                for name, value in _measure(model(part.inputs), part, objective).items():
+                    totals[name] = value * counted + totals.get(name, 0.0)
+    finally:
+        model.train(training)
+    return {name: value / max(weight, 1.0) for name, value in totals.items()}
+
+
+def _measure(logits: Tensor, batch: Batch, objective: Objective) -> dict[str, Tensor]:
+    measured = {"loss": objective(logits, batch)}
+    if not batch.targets.is_floating_point() or batch.soft:
+        measured["accuracy"] = member_accuracy(logits, batch)
+    return measured
+
+
+def make_evaluation(given: Any, objective: Objective, device: torch.device, members: int) -> Evaluation | None:
+    """A function from the model to metrics (name → one value per member).
+
+    One batch gives "loss" and "accuracy"; a dictionary of batches gives "name/loss" and "name/accuracy"; a function
+    of the model gives what it returns.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Batch):
+        given = {"": given}
+    if isinstance(given, Mapping):
+        for name, batch in given.items():
+            if not isinstance(batch, Batch):
+                raise BadInput(f"evaluate[{name!r}] must be a Batch, got {type(batch).__name__}")
+        batches = {name: _prepared(batch, objective).to(device) for name, batch in given.items()}
+        return lambda model: {
+            f"{name}/{metric}" if name else metric: _vector(metric, value, members)
+            for name, batch in batches.items()
+            for metric, value in evaluate_batch(model, batch, objective).items()
+        }
+    if not callable(given):
+        raise BadInput(f"evaluate must be a Batch, a dictionary of them or a function, got {type(given).__name__}")
+    return lambda model: {name: _vector(name, value, members) for name, value in given(model).items()}
+
+
+def _prepared(batch: Batch, objective: Objective) -> Batch:
+    """What the objective makes of the batch, once: held-out data stay fixed."""
+    prepare = getattr(objective, "prepare", None)
+    if prepare is None:
+        return batch
+    from sandlab.random import rng
+
+    return prepare(batch, rng=rng(0, "evaluation", device=batch.inputs.device))
+
+
+def _vector(name: str, value: Any, members: int) -> np.ndarray:
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    values = np.asarray(value, dtype=np.float64).reshape(-1)
+    if len(values) != members:
+        raise BadInput(f"metric {name!r} must have one value per member ({members}), got {len(values)}")
+    return values

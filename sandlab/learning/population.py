@@ -1,0 +1,194 @@
+"""Many members of one architecture, trained and evaluated at once; the member axis is first."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from sandlab.errors import BadInput, choice, require
+from sandlab.learning.layout import Layout
+from sandlab.models import recording
+from sandlab.models.base import seeded
+
+__all__ = ["STRATEGIES", "Population", "per_member", "scale_weights"]
+
+_Recording: Any = getattr(recording, "VmapRecording", type("_Plain", (), {}))
+STRATEGIES = ("native", "vmap", "sequential")
+
+
+def per_member(field: str, value: float | Sequence[float] | Tensor, members: int) -> Tensor:
+    """One number for all members, or one each, as a float64 vector over members."""
+    values = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
+    require(values.ndim <= 1, field, tuple(values.shape), "a number or one per member")
+    fits = values.ndim == 0 or len(values) == members
+    require(fits, field, f"{values.numel()} values", f"a number or one for each of the {members} members")
+    require(bool(torch.isfinite(values).all()), field, value, "finite")
+    return values.expand(members).clone()
+
+
+def scale_weights(model: nn.Module, scale: float) -> None:
+    """Multiply every weight matrix and table by `scale`; biases and gains (one axis) stay as they are."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim >= 2:
+                weight.mul_(scale)
+
+
+class Population(_Recording, nn.Module):
+    """`factory(seed)` once per seed, with the weights of all members in one tensor (member, weight).
+
+    factory     a function from the seed to a module. It is called with torch's generator seeded, so that a factory
+                which ignores its argument still gives every seed its own weights, the same as
+                `with sl.models.seeded(seed): factory(seed)` gives alone
+    seeds       one per member
+    init_scale  factor of the initial weight matrices (see `scale_weights`): a number, or one per member
+    strategy    how members are computed together: "native" (the layers carry the member axis), "vmap" (any module),
+                "sequential" (one after another), or "auto": `train` measures and takes the fastest
+
+    Calling a population on inputs shared by all members gives logits with the member axis first; with `own=True` the
+    inputs have a member axis themselves. `record` and `replace` work on it as on one model.
+    """
+
+    template: Any
+
+    def __init__(
+        self,
+        factory: Callable[[int], nn.Module],
+        *,
+        seeds: Iterable[int],
+        init_scale: float | Sequence[float] | Tensor = 1.0,
+        strategy: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.seeds = [int(seed) for seed in seeds]
+        require(len(self.seeds) >= 1, "seeds", self.seeds, "at least one number")
+        choice("strategy", strategy, ("auto", *STRATEGIES))
+        self.strategy, self.factory = strategy, factory
+        scales = per_member("init_scale", init_scale, len(self.seeds)).tolist()
+        template = _build(factory, self.seeds[0], scales[0])
+        # Kept out of nn.Module's books: the members' weights are the population's, the template only lends its code.
+        self.__dict__["template"] = template
+        self.layout = Layout(_trainable(template))
+        device = next(template.parameters()).device
+        self.rows = nn.ParameterList(nn.Parameter(row) for row in self.layout.empty(len(self.seeds), device))
+        self.constants: dict[str, Tensor] = {}
+        others = [_fixed(template)]
+        self.layout.fill(list(self.rows), 0, _trainable(template))
+        for place in range(1, len(self.seeds)):
+            member = _build(factory, self.seeds[place], scales[place])
+            self.layout.fill(list(self.rows), place, _trainable(member))
+            others.append(_fixed(member))
+        self._keep_constants(others)
+
+    def _keep_constants(self, others: list[dict[str, Tensor]]) -> None:
+        """Buffers and frozen weights: once when all members agree, stacked when they differ."""
+        shared = {name for name, first in others[0].items() if all(_same(first, other[name]) for other in others)}
+        stacked = {name: torch.stack([other[name] for other in others]) for name in others[0] if name not in shared}
+        self.constants = stacked
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def native(self) -> bool:
+        """Whether the template computes all members itself, so that hooks on it see ordinary tensors."""
+        if self.strategy in ("vmap", "sequential"):
+            return False
+        return bool(getattr(self.template, "carries_members", False)) and not self.constants
+
+    @property
+    def stacked(self) -> dict[str, Tensor]:
+        """The named weights, member axis first: views of the population's rows, part of the autograd graph."""
+        return self.layout.views(list(self.rows))
+
+    @property
+    def device(self) -> torch.device:
+        return self.rows[0].device
+
+    def forward(self, inputs: Tensor, *, own: bool = False) -> Tensor:
+        if own and inputs.shape[0] != len(self):
+            raise BadInput(f"inputs must have {len(self)} members in front, got a leading axis of {inputs.shape[0]}")
+        return self.compute(self.stacked, inputs, own=own)
+
+    def compute(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool = False) -> Tensor:
+        """The members' outputs for the given stacked weights."""
+        if self.native:
+            members = next(iter(weights.values())).shape[0]
+            inputs = inputs if own else inputs.unsqueeze(0).expand(members, *inputs.shape)
+            return functional_call(self.template, weights, (inputs,))
+        return self.vmapped(weights, inputs, own=own)
+
+    def vmapped(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool = False) -> Tensor:
+        """The same through `torch.func.vmap`, for modules that know nothing of members."""
+
+        def one(weights: dict[str, Tensor], constants: dict[str, Tensor], inputs: Tensor) -> Tensor:
+            return functional_call(self.template, {**weights, **constants}, (inputs,))
+
+        together = torch.func.vmap(one, in_dims=(0, 0, 0 if own else None), randomness="different")
+        return together(weights, self.constants, inputs)
+
+    def member(self, place: int) -> Any:
+        """A plain model of its own with the weights of one member."""
+        if not -len(self) <= place < len(self):
+            raise BadInput(f"there is no member {place}: the population has {len(self)}")
+        model = copy.deepcopy(self.template)
+        with torch.no_grad():
+            named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+            for name, value in {**self.stacked, **self.constants}.items():
+                named[name].copy_(value[place])
+        return model
+
+    def members(self) -> Iterator[Any]:
+        """Every member as a plain model."""
+        return (self.member(place) for place in range(len(self)))
+
+    def set_member(self, place: int, model: nn.Module) -> None:
+        """Give one member the weights of a plain model of the same architecture."""
+        self.layout.fill(list(self.rows), place, _trainable(model))
+        fixed = _fixed(model)
+        for name, value in self.constants.items():
+            value[place].copy_(fixed[name])
+
+    def train(self, mode: bool = True) -> Population:
+        super().train(mode)
+        if "template" in self.__dict__:
+            self.template.train(mode)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Population:
+        super()._apply(fn, recurse)
+        self.template._apply(fn)
+        self.constants = {name: fn(value) for name, value in self.constants.items()}
+        self.layout.dtypes = [row.dtype for row in self.rows]
+        return self
+
+    def __repr__(self) -> str:
+        return f"Population({len(self)} × {type(self.template).__name__}, strategy={self.strategy!r})"
+
+
+def _build(factory: Callable[[int], nn.Module], seed: int, scale: float) -> nn.Module:
+    with seeded(seed):
+        model = factory(seed)
+    if not isinstance(model, nn.Module):
+        raise BadInput(f"the factory must return a torch module, got {type(model).__name__}")
+    if scale != 1.0:
+        scale_weights(model, scale)
+    return model
+
+
+def _trainable(model: nn.Module) -> dict[str, Tensor]:
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def _fixed(model: nn.Module) -> dict[str, Tensor]:
+    frozen = {name: weight.detach() for name, weight in model.named_parameters() if not weight.requires_grad}
+    return {**frozen, **{name: buffer.detach() for name, buffer in model.named_buffers()}}
+
+
+def _same(first: Tensor, other: Tensor) -> bool:
+    return first.shape == other.shape and torch.equal(first, other)

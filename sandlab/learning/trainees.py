@@ -1,0 +1,193 @@
+"""What the training loop trains: one model, or a population computed in the fastest of three ways.
+
+Both give losses (one per member) and gradients as rows (member, weight); the loop knows nothing else of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput
+from sandlab.learning.layout import Layout
+from sandlab.learning.objectives import Objective, Stacked
+from sandlab.learning.population import Population
+from sandlab.worlds.base import Batch
+
+__all__ = ["Alone", "Crowd", "Trainee"]
+
+
+class Trainee:
+    """Weights in rows and a function that computes losses and gradients for a batch."""
+
+    model: Any
+    layout: Layout
+    rows: list[Tensor]
+    gradients: list[Tensor]
+
+    def __init__(self) -> None:
+        self.gradients = self.layout.empty(len(self), self.rows[0].device)
+        self._gradient_views = list(self.layout.views(self.gradients).values())
+
+    def __len__(self) -> int:
+        return self.rows[0].shape[0]
+
+    def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
+        """Losses (member) and gradient rows; the rows are overwritten by the next call."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave the model as a model of its own again."""
+
+    def _keep(self, gradients: tuple[Tensor | None, ...], views: list[Tensor]) -> None:
+        present = [(view, gradient) for view, gradient in zip(views, gradients) if gradient is not None]
+        torch._foreach_copy_([view for view, _ in present], [gradient for _, gradient in present])
+        for view, gradient in zip(views, gradients):
+            if gradient is None:  # a weight that the loss does not depend on
+                view.zero_()
+
+
+class Alone(Trainee):
+    """One model; while it trains, its parameters are views of a single row."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        named = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        self.layout = Layout({name: weight.detach() for name, weight in named.items()})
+        self.rows = self.layout.empty(1, next(iter(named.values())).device)
+        self.parameters = list(named.values())
+        self.layout.fill(self.rows, 0, {name: weight.detach() for name, weight in named.items()})
+        self.storages = [weight.data for weight in self.parameters]
+        for weight, view in zip(self.parameters, self.layout.views(self.rows).values()):
+            weight.data = view[0]
+        super().__init__()
+        self._own_views = [view[0] for view in self._gradient_views]
+
+    def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
+        loss = objective(self.model(batch.inputs), batch)
+        self._keep(torch.autograd.grad(loss, self.parameters, allow_unused=True), self._own_views)
+        return loss.detach().reshape(1), self.gradients
+
+    def close(self) -> None:
+        with torch.no_grad():
+            for weight, storage in zip(self.parameters, self.storages):
+                storage.copy_(weight.data)
+                weight.data = storage
+
+
+class Crowd(Trainee):
+    """A population, computed natively, by `vmap`, or one member after another; all agree up to rounding."""
+
+    def __init__(self, population: Population) -> None:
+        self.model = population
+        self.layout = population.layout
+        self.rows = [row.data for row in population.rows]
+        super().__init__()
+        self.leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.rows).items()}
+        self.strategy = population.strategy
+        self.modules: list[nn.Module] = []
+
+    def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
+        if self.strategy == "sequential":
+            return self._one_by_one(batch, objective, len(self)), self.gradients
+        return self._together(batch, objective, vmap=self.strategy == "vmap"), self.gradients
+
+    def _together(self, batch: Batch, objective: Objective, vmap: bool) -> Tensor:
+        own = isinstance(batch, Stacked)
+        compute = self.model.vmapped if vmap else self.model.compute
+        losses = objective(compute(self.leaves, batch.inputs, own=own), batch)
+        if losses.shape != (len(self),):
+            raise BadInput(
+                f"the objective must give one loss per member ({len(self)}), got shape {tuple(losses.shape)}"
+            )
+        self._keep(
+            torch.autograd.grad(losses.sum(), list(self.leaves.values()), allow_unused=True), self._gradient_views
+        )
+        return losses.detach()
+
+    def _one_by_one(self, batch: Batch, objective: Objective, members: int) -> Tensor:
+        if not self.modules:
+            self._make_modules()
+        losses = []
+        for place, module in enumerate(self.modules[:members]):
+            part = _member_batch(batch, place) if isinstance(batch, Stacked) else batch
+            loss = objective(module(part.inputs), part)
+            gradients = torch.autograd.grad(loss, self.module_weights[place], allow_unused=True)
+            self._keep(gradients, self.member_gradients[place])
+            losses.append(loss.detach())
+        return torch.stack(losses)
+
+    def _make_modules(self) -> None:
+        """One module per member whose parameters are views of its row: no copying between them and the rows."""
+        views = self.layout.views(self.rows)
+        self.module_weights: list[list[nn.Parameter]] = []
+        self.member_gradients = [[view[place] for view in self._gradient_views] for place in range(len(self))]
+        for place in range(len(self)):
+            module = copy.deepcopy(self.model.template)
+            named = dict(module.named_parameters())
+            for name, view in views.items():
+                named[name].data = view[place]
+            fixed = {**named, **dict(module.named_buffers())}
+            for name, value in self.model.constants.items():
+                fixed[name].data = value[place]
+            self.modules.append(module)
+            self.module_weights.append([named[name] for name in views])
+
+    def choose(self, batch: Batch, objective: Objective) -> str:
+        """Measure the ways on one batch and keep the fastest; nothing is trained meanwhile."""
+        carries = self.model.native
+        if self.model.strategy != "auto":
+            self.strategy = self.model.strategy
+            if self.strategy == "native" and not carries:
+                raise BadInput(
+                    f"{type(self.model.template).__name__} does not carry a member axis: use strategy='vmap'"
+                )
+            return self.strategy
+        together = "native" if carries else "vmap"
+        if self.rows[0].is_cuda:
+            self.strategy = together
+            return self.strategy
+        key = (type(self.model.template), repr(getattr(self.model.template, "config", "")), len(self),
+               tuple(batch.inputs.shape), torch.get_num_threads())  # fmt: skip
+        if key not in _measured:
+            few = min(len(self), 4)
+            alone = _seconds(lambda: self._one_by_one(batch, objective, few)) * len(self) / few
+            jointly = _seconds(lambda: self._together(batch, objective, vmap=not carries), limit=alone)
+            _measured[key] = "sequential" if alone <= jointly else together
+        self.strategy = _measured[key]
+        return self.strategy
+
+
+_measured: dict[Any, str] = {}
+
+
+def _seconds(compute: Callable[[], Any], limit: float = float("inf")) -> float:
+    """Shortest of a few runs after a first one; a way that fails or is hopeless counts as endless."""
+    state = torch.get_rng_state()
+    best = float("inf")
+    try:
+        for attempt in range(4):
+            begun = time.perf_counter()
+            compute()
+            taken = time.perf_counter() - begun
+            best = min(best, taken) if attempt else best
+            if attempt == 0 and taken > 4 * limit:
+                return taken
+    except (RuntimeError, NotImplementedError) as failure:
+        if limit == float("inf"):
+            raise
+        del failure  # vmap cannot batch every operation; one after another always works
+        return float("inf")
+    finally:
+        torch.set_rng_state(state)
+    return best
+
+
+def _member_batch(batch: Stacked, place: int) -> Batch:
+    truth = {name: value[place] for name, value in batch.truth.items()}
+    return Batch(batch.inputs[place], batch.targets[place], batch.mask[place], truth)

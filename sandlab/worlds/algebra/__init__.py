@@ -1,0 +1,1 @@
+"""Transformation semigroups, finite groups, and the decomposition of an automaton into them."""

@@ -1,0 +1,1 @@
+"""Finite automata as worlds: any table, named families, products, regular expressions."""

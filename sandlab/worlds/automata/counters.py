@@ -1,0 +1,140 @@
+"""Counters, memories and walks between walls."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sandlab.errors import choice, integer, number, require
+from sandlab.registry import register
+from sandlab.worlds.automata.family import Family
+
+__all__ = ["Cyclic", "CyclicProduct", "Grid", "GridProduct", "Memory"]
+
+
+@register("worlds", "cyclic")
+@dataclass(frozen=True, kw_only=True)
+class Cyclic(Family):
+    """Counting modulo n, the cyclic group C_n: q_t = q_{t−1} + σ_t mod n. Size 2 is parity.
+
+    steps  "all": every element is a letter; "unit": letters 0 and 1; "one": the single letter 1
+    label  "state", or "zero": whether the count is a multiple of n
+    """
+
+    size: int = 2
+    steps: str = "all"
+    observations = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
+
+    def build(self) -> Any:
+        integer("size", self.size, 2)
+        added = {"all": range(self.size), "unit": range(2), "one": range(1, 2)}[
+            choice("steps", self.steps, ("all", "unit", "one"))
+        ]
+        return [[(state + step) % self.size for step in added] for state in range(self.size)]
+
+    def usual_letters(self) -> list[str]:
+        return ["1"] if self.steps == "one" else super().usual_letters()
+
+
+@register("worlds", "cyclic-product")
+@dataclass(frozen=True, kw_only=True)
+class CyclicProduct(Family):
+    """Several counters side by side, each letter a tuple of steps: C_n × … × C_n."""
+
+    size: int = 2
+    copies: int = 2
+
+    def build(self) -> Any:
+        integer("size", self.size, 2)
+        integer("copies", self.copies, 1)
+        elements = np.array(list(itertools.product(range(self.size), repeat=self.copies)))
+        sums = (elements[:, None] + elements[None]) % self.size
+        return sums @ (self.size ** np.arange(self.copies)[::-1])
+
+    def usual_states(self) -> list[str]:
+        return ["".join(map(str, tuple_)) for tuple_ in itertools.product(range(self.size), repeat=self.copies)]
+
+    def usual_letters(self) -> list[str]:
+        return self.usual_states()
+
+
+@register("worlds", "memory")
+@dataclass(frozen=True, kw_only=True)
+class Memory(Family):
+    """Write or hold: letter ⊥ keeps the state, letter i writes i. Two values make the flip-flop.
+
+    Letters are ⊥ with probability `hold`, else a uniform write.
+    """
+
+    values: int = 2
+    hold: float = 0.5
+
+    def build(self) -> Any:
+        integer("values", self.values, 1)
+        number("hold", self.hold, 0.0, 1.0)
+        return [[state, *range(self.values)] for state in range(self.values)]
+
+    @property
+    def drawn_law(self) -> tuple[float, ...]:
+        return self.law or (self.hold, *[(1 - self.hold) / self.values] * self.values)
+
+    def usual_letters(self) -> list[str]:
+        return ["⊥", *[str(value) for value in range(self.values)]]
+
+
+@register("worlds", "grid")
+@dataclass(frozen=True, kw_only=True)
+class Grid(Family):
+    """A walk on a line between two walls: left and right move by one unless a wall stops them.
+
+    q_t = min(max(q_{t−1} ± 1, 0), n − 1); with `stay` a third letter does nothing.
+    label  "state", or "boundary": whether the walker touches a wall
+    """
+
+    size: int = 4
+    stay: bool = False
+    observations = {"boundary": lambda self: [int(state in (0, self.size - 1)) for state in range(self.size)]}
+
+    def build(self) -> Any:
+        integer("size", self.size, 2)
+        moves = [-1, 1, 0] if self.stay else [-1, 1]
+        return [[min(max(state + move, 0), self.size - 1) for move in moves] for state in range(self.size)]
+
+    def usual_letters(self) -> list[str]:
+        return ["L", "R", "⊥"] if self.stay else ["L", "R"]
+
+
+@register("worlds", "grid-product")
+@dataclass(frozen=True, kw_only=True)
+class GridProduct(Family):
+    """A walk in a box: letter 0 stays, letters 2i + 1 and 2i + 2 step back and forth along axis i.
+
+    The state of coordinates (x₁, …, x_k) is numbered row by row, the last axis fastest.
+    """
+
+    sizes: tuple[int, ...] = (3, 4)
+
+    def build(self) -> Any:
+        self._set("sizes", tuple(self.sizes))
+        require(len(self.sizes) >= 1, "sizes", self.sizes, "one number per axis")
+        for size in self.sizes:
+            integer("sizes", size, 2)
+        places = np.stack(np.unravel_index(np.arange(np.prod(self.sizes)), self.sizes), -1)
+        moves = np.concatenate([np.zeros((1, len(self.sizes)), int), _axis_moves(len(self.sizes))])
+        moved = np.clip(places[:, None] + moves, 0, np.array(self.sizes) - 1)
+        return np.ravel_multi_index(tuple(np.moveaxis(moved, -1, 0)), self.sizes)
+
+    def usual_letters(self) -> list[str]:
+        names = "xyz" if len(self.sizes) <= 3 else [f"axis{axis}" for axis in range(len(self.sizes))]
+        return ["⊥", *[f"{sign}{name}" for name, _ in zip(names, self.sizes) for sign in "-+"]]
+
+    def usual_states(self) -> list[str]:
+        return [",".join(map(str, place)) for place in np.ndindex(*self.sizes)]
+
+
+def _axis_moves(axes: int) -> np.ndarray:
+    """−1 and +1 along each axis in turn."""
+    return np.stack([sign * np.eye(axes, dtype=int)[axis] for axis in range(axes) for sign in (-1, 1)])

@@ -1,0 +1,154 @@
+"""Worlds as data sets: Parquet files, Hugging Face `datasets`, torch iterable data sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
+
+from sandlab.errors import BadInput, integer
+from sandlab.random import rng as seeded_rng
+from sandlab.registry import name_of
+from sandlab.worlds.base import Batch, World
+
+__all__ = ["WorldDataset", "read_parquet", "to_huggingface", "to_parquet"]
+
+
+def to_parquet(
+    world: World, path: str | Path, examples: int, *, rng: torch.Generator, truth: bool = True, chunk: int = 4096
+) -> Path:
+    """Write `examples` examples as one Parquet file: columns inputs, targets, mask and "truth.<name>", a row each.
+
+    The file's metadata holds the world's name and settings under "sandlab". It is written beside and then moved into
+    place, so a reader never sees half a file.
+    """
+    import pyarrow.parquet as parquet
+
+    integer("examples", examples, low=1)
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise BadInput(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: create it first")
+    unfinished = path.with_name(path.name + ".part")
+    writer = None
+    try:
+        for start in range(0, examples, chunk):
+            table = _table(world, world.sample(min(chunk, examples - start), rng=rng), truth)
+            writer = writer or parquet.ParquetWriter(unfinished, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+    unfinished.replace(path)
+    return path
+
+
+def read_parquet(path: str | Path) -> Batch:
+    """The batch that `to_parquet` wrote."""
+    import pyarrow.parquet as parquet
+
+    path = Path(path)
+    if not path.is_file():
+        raise BadInput(f"there is no file {str(path)!r}: write one with to_parquet")
+    table = parquet.read_table(path)
+    shapes = json.loads((table.schema.metadata or {}).get(b"sandlab", b"{}")).get("shapes")
+    if shapes is None:
+        raise BadInput(f"{str(path)!r} was not written by to_parquet: its metadata names no world")
+    columns = {name: _column(table.column(name), shape) for name, shape in shapes.items()}
+    truth = {name.removeprefix("truth."): value for name, value in columns.items() if name.startswith("truth.")}
+    return Batch(columns["inputs"], columns["targets"], columns["mask"], truth)
+
+
+def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: bool = True) -> Any:
+    """A `datasets.Dataset` with the columns of the Parquet export (needs the [hf] extra)."""
+    try:
+        from datasets import Dataset
+    except ImportError as missing:
+        raise BadInput('Hugging Face datasets is not installed: pip install "sandlab[hf]"') from missing
+    integer("examples", examples, low=1)
+    return Dataset(_table(world, world.sample(examples, rng=rng), truth, metadata=False))
+
+
+class WorldDataset(IterableDataset):
+    """A torch data set that samples a world as it goes: dictionaries of inputs, targets and mask.
+
+    world       any world
+    seed        the stream; each worker of a DataLoader draws its own, and the same seed gives the same examples
+    batch_size  None: single examples, for a DataLoader that batches; a number: ready batches (then give the DataLoader
+                batch_size=None)
+    size        how many items to give over all workers; None never ends
+    """
+
+    def __init__(self, world: World, *, seed: int, batch_size: int | None = None, size: int | None = None) -> None:
+        self.world = world
+        self.seed = integer("seed", seed, low=0)
+        self.batch_size = None if batch_size is None else integer("batch_size", batch_size, low=1)
+        self.size = None if size is None else integer("size", size, low=1)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        generator = seeded_rng(self.seed, "dataset", worker)
+        left = None if self.size is None else len(range(worker, self.size, workers))
+        items = self._batches(generator) if self.batch_size else self._examples(generator)
+        while left is None or left > 0:
+            yield next(items)
+            left = None if left is None else left - 1
+
+    def _batches(self, generator: torch.Generator) -> Iterator[dict[str, Tensor]]:
+        for batch in self.world.stream(self.batch_size or 1, rng=generator):
+            yield {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
+
+    def _examples(self, generator: torch.Generator) -> Iterator[dict[str, Tensor]]:
+        # Examples are drawn many at a time: sampling is fast per batch, not per example.
+        for batch in self.world.stream(256, rng=generator):
+            for inputs, targets, mask in zip(batch.inputs, batch.targets, batch.mask):
+                yield {"inputs": inputs, "targets": targets, "mask": mask}
+
+
+def _table(world: World, batch: Batch, truth: bool, metadata: bool = True) -> Any:
+    import pyarrow as pa
+
+    columns = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
+    if truth:
+        columns |= {f"truth.{name}": value for name, value in batch.truth.items()}
+    table = pa.table({name: _arrow(value.cpu().numpy()) for name, value in columns.items()})
+    if not metadata:
+        return table
+    about = {
+        "world": _name(world),
+        "settings": {field.name: repr(getattr(world, field.name)) for field in dataclasses.fields(world)},
+        "shapes": {name: list(value.shape[1:]) for name, value in columns.items()},
+    }
+    return table.replace_schema_metadata({"sandlab": json.dumps(about)})
+
+
+def _arrow(values: np.ndarray) -> Any:
+    """One row per example: nested fixed-size lists down the remaining axes."""
+    import pyarrow as pa
+
+    array = pa.array(values.reshape(-1))
+    for side in reversed(values.shape[1:]):
+        array = pa.FixedSizeListArray.from_arrays(array, side)
+    return array
+
+
+def _column(column: Any, shape: list[int]) -> Tensor:
+    array = column.combine_chunks()
+    for _ in shape:
+        array = array.flatten()
+    flat = array.to_numpy(zero_copy_only=False)
+    return torch.from_numpy(np.array(flat).reshape(len(column), *shape))
+
+
+def _name(world: World) -> str:
+    try:
+        return name_of("worlds", world)
+    except BadInput:
+        return type(world).__name__

@@ -1,0 +1,87 @@
+"""An order-k chain as a first-order chain on windows of k tokens: stationary law and the laws of fewer tokens.
+
+Kernels are float64 tensors (*lead, contexts, states); context number c = Σ_i x_{t−i−1} · states^i, so that the
+reshaped kernel reads kernel[x_{t−k}, …, x_{t−1}, x_t]. (Varre, Yüce & Flammarion 2025, appendix H.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sandlab.errors import BadInput, require
+
+__all__ = ["conditional_law", "lifted_chain", "order_of", "stationary_law", "token_law", "window_law"]
+
+
+def order_of(kernel: Float[Tensor, "*lead context states"]) -> int:
+    """k with contexts = states^k."""
+    contexts, states = kernel.shape[-2:]
+    order = round(math.log(contexts) / math.log(states)) if contexts > 1 else 0
+    require(states**order == contexts, "contexts", contexts, f"a power of the number of states ({states})")
+    return order
+
+
+def lifted_chain(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context context"]:
+    """T[(i_1..i_k), (i_2..i_{k+1})] = P(i_{k+1} | i_1..i_k), all other entries 0."""
+    contexts, states = kernel.shape[-2:]
+    code = torch.arange(contexts, device=kernel.device)
+    successors = (code * states % contexts).unsqueeze(-1) + torch.arange(states, device=kernel.device)
+    matrix = kernel.new_zeros(*kernel.shape[:-2], contexts, contexts)
+    return matrix.scatter_(-1, successors.expand(kernel.shape), kernel)
+
+
+def stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
+    """π over windows with πᵀT = πᵀ and Σπ = 1, from the linear system (I − Tᵀ + 1·1ᵀ) π = 1.
+
+    The system is regular exactly when the chain has one stationary law; more than one is refused.
+    """
+    matrix = lifted_chain(kernel.to(torch.float64))
+    contexts = matrix.shape[-1]
+    identity = torch.eye(contexts, dtype=matrix.dtype, device=matrix.device)
+    system = identity - matrix.mT + 1.0
+    right = matrix.new_ones(*matrix.shape[:-1], 1)
+    solution, failed = torch.linalg.solve_ex(system, right)
+    law = solution.squeeze(-1)
+    residual = (law.unsqueeze(-2) @ matrix).squeeze(-2) - law
+    sound = (failed == 0).all() and law.isfinite().all() and residual.abs().max() < 1e-8 and law.min() > -1e-9
+    if not sound:
+        raise BadInput("the kernel has more than one stationary law: give every context a way to every other")
+    return (law.clamp(min=0.0) / law.clamp(min=0.0).sum(-1, keepdim=True)).contiguous()
+
+
+def window_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context states"]:
+    """π(c) P(a|c): the stationary law of k + 1 tokens in a row."""
+    return stationary_law(kernel).unsqueeze(-1) * kernel.to(torch.float64)
+
+
+def token_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead states"]:
+    """The stationary law of one token."""
+    return window_law(kernel).sum(-2)
+
+
+def conditional_law(
+    kernel: Float[Tensor, "*lead context states"], lags: Iterable[int]
+) -> Float[Tensor, "*lead subcontext states"]:
+    """p(x_t = a | x_{t−h}, h in lags) of the stationary chain, for any set of lags up to the order.
+
+    Σ_w π(w) P(a|w) / Σ_w π(w) over the windows w that agree with the given tokens; rows are numbered like contexts
+    (largest lag first). A given pattern of probability 0 has the uniform row. (Appendix H.2 and lemma H.5.)
+    """
+    order, states = order_of(kernel), kernel.shape[-1]
+    kept = sorted(set(lags))
+    for lag in kept:
+        require(1 <= lag <= order, "lag", lag, f"between 1 and the order ({order})")
+    joint = window_law(kernel)
+    lead = joint.ndim - 2
+    joint = joint.reshape(*joint.shape[:-2], *([states] * (order + 1)))
+    dropped = [lead + order - lag for lag in range(1, order + 1) if lag not in kept]
+    if dropped:
+        joint = joint.sum(dropped)
+    joint = joint.flatten(lead, -2) if kept else joint.unsqueeze(-2)
+    total = joint.sum(-1, keepdim=True)
+    return torch.where(total > 0, joint / total.clamp(min=1e-300), 1.0 / states)

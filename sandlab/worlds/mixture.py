@@ -1,0 +1,169 @@
+"""Several worlds in one: each example begins with a token that says which world it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from sandlab.errors import BadInput, number, require
+from sandlab.random import rng as seeded_rng
+from sandlab.registry import name_of, register
+from sandlab.worlds.base import Batch, World
+from sandlab.worlds.chains import draw
+from sandlab.worlds.markov import InContextMarkov, MarkovChain
+
+__all__ = ["Mixture"]
+
+
+@register("worlds", "mixture")
+@dataclass(frozen=True)
+class Mixture(World):
+    """A mixture of token worlds with a task token in front.
+
+    parts    the worlds; they share tokens 0 … V − 1 (V the largest alphabet), the token of part i is V + i
+    weights  how often each part is drawn (default: equally often); they are normalised
+
+    An example of part i is [V + i, its inputs, padding]: targets keep their places beside the inputs they belong to,
+    and neither the task token nor padding (token V + number of parts, present when lengths differ) counts.
+    truth["task"] is the part; the part's own truth is kept as "i.name", zero in the other parts' rows. Since the task
+    token names the world, the oracle is the part's own oracle.
+    """
+
+    parts: tuple[World, ...] = (MarkovChain(), InContextMarkov(states=2))
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        require(len(self.parts) >= 1, "parts", self.parts, "at least one world")
+        for part in self.parts:
+            require(isinstance(part, World), "part", part, "a world")
+        if self.weights is not None:
+            weights = tuple(number("weight", weight, low=0.0) for weight in self.weights)
+            object.__setattr__(self, "weights", weights)
+            fits = len(weights) == len(self.parts) and sum(weights) > 0
+            require(fits, "weights", weights, f"{len(self.parts)} numbers, not all zero")
+        for part, example in zip(self.parts, self._examples):
+            sequence = example.inputs.ndim == 2 and not example.inputs.is_floating_point() and example.mask.ndim == 2
+            require(sequence, "part", type(part).__name__, "a world of token sequences")
+
+    @property
+    def alphabet(self) -> int:
+        """V: tokens that the parts share."""
+        return max(part.vocab for part in self.parts)
+
+    @property
+    def vocab(self) -> int:
+        lengths = {example.inputs.shape[1] for example in self._examples}
+        return self.alphabet + len(self.parts) + (len(lengths) > 1)
+
+    @property
+    def outputs(self) -> int:
+        return max(part.outputs for part in self.parts)
+
+    @property
+    def length(self) -> int:
+        """Input tokens: the longest part and the task token."""
+        return 1 + max(example.inputs.shape[1] for example in self._examples)
+
+    @property
+    def letters(self) -> list[str]:
+        longest = max(self.parts, key=lambda part: part.vocab)
+        tasks = [f"<{_title(part)}>" for part in self.parts]
+        padding = ["·"] * (self.vocab - self.alphabet - len(self.parts))
+        return [*longest.letters, *tasks, *padding]
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        self._check_count(n)
+        weights = torch.tensor(self.weights or [1.0] * len(self.parts), dtype=torch.float64, device=rng.device)
+        task = draw((weights / weights.sum()).expand(n, -1), rng=rng)
+        # A part without a row in this batch still gives one example: shapes and truth names stay the same.
+        drawn = [part.sample(max(1, int((task == i).sum())), rng=rng) for i, part in enumerate(self.parts)]
+        soft = any(batch.soft for batch in drawn)
+        inputs = torch.full((n, self.length), self.alphabet + len(self.parts), dtype=torch.int64, device=rng.device)
+        mask = torch.zeros_like(inputs, dtype=torch.bool)
+        shape = (*inputs.shape, self.outputs) if soft else inputs.shape
+        targets = torch.zeros(shape, dtype=torch.float64 if soft else torch.int64, device=rng.device)
+        truth: dict[str, Tensor] = {"task": task}
+        for i, batch in enumerate(drawn):
+            rows = (task == i).nonzero().squeeze(-1)
+            inputs[rows, 0] = self.alphabet + i
+            end = 1 + batch.inputs.shape[1]
+            inputs[rows, 1:end] = batch.inputs[: len(rows)]
+            counted = slice(end - batch.mask.shape[1], end)
+            mask[rows, counted] = batch.mask[: len(rows)]
+            targets[rows, counted] = self._targets(batch, soft)[: len(rows)]
+            for name, value in batch.truth.items():
+                truth[f"{i}.{name}"] = _spread(value, rows, n)
+        return Batch(inputs, targets, mask, truth)
+
+    def part_batch(self, batch: Batch, part: int) -> tuple[Tensor, Batch]:
+        """The rows that come from a part, and the part's own batch of them."""
+        rows = (batch.inputs[:, 0] == self.alphabet + part).nonzero().squeeze(-1)
+        example = self._examples[part]
+        end = 1 + example.inputs.shape[1]
+        counted = slice(end - example.mask.shape[1], end)
+        targets = batch.targets[rows, counted]
+        if batch.soft:
+            targets = targets[..., : self.parts[part].outputs] if example.soft else targets.argmax(-1)
+        prefix = f"{part}."
+        truth = {name[len(prefix) :]: value[rows] for name, value in batch.truth.items() if name.startswith(prefix)}
+        return rows, Batch(batch.inputs[rows, 1:end], targets, batch.mask[rows, counted], truth)
+
+    def oracle(self, batch: Batch) -> Float[Tensor, "example time outputs"]:
+        """Each part's oracle at its own rows and positions; uniform where nothing is predicted."""
+        return self._assemble(batch, [part.oracle for part in self.parts])
+
+    def baselines(self) -> dict[str, Any]:
+        """The baselines that every part has, by name."""
+        each = [part.baselines() for part in self.parts]
+        common = [name for name in each[0] if all(name in named for named in each)]
+        return {
+            name: lambda batch, name=name: self._assemble(batch, [named[name] for named in each]) for name in common
+        }
+
+    def _assemble(self, batch: Batch, predictors: list[Callable[[Batch], Tensor]]) -> Tensor:
+        law = torch.full((*batch.inputs.shape, self.outputs), 1 / self.outputs, dtype=torch.float64)
+        logs = law.log().to(batch.inputs.device)
+        for part, predict in enumerate(predictors):
+            rows, own = self.part_batch(batch, part)
+            if len(rows) == 0:
+                continue
+            predicted = predict(own)
+            end = 1 + own.inputs.shape[1]
+            padded = F.pad(predicted, (0, self.outputs - predicted.shape[-1]), value=-torch.inf)
+            logs[rows, end - predicted.shape[1] : end] = padded
+        return logs
+
+    def _targets(self, batch: Batch, soft: bool) -> Tensor:
+        if not soft:
+            return batch.targets
+        laws = batch.targets if batch.soft else F.one_hot(batch.targets.clamp(min=0), self.outputs)
+        return F.pad(laws.to(torch.float64), (0, self.outputs - laws.shape[-1]))
+
+    @cached_property
+    def _examples(self) -> tuple[Batch, ...]:
+        """One example of each part, to know its shapes."""
+        try:
+            return tuple(part.sample(1, rng=seeded_rng(0, "shape")) for part in self.parts)
+        except NotImplementedError as missing:
+            raise BadInput("every part of a mixture must be able to sample") from missing
+
+
+def _spread(value: Tensor, rows: Tensor, n: int) -> Tensor:
+    spread = value.new_zeros(n, *value.shape[1:])
+    spread[rows] = value[: len(rows)]
+    return spread
+
+
+def _title(part: World) -> str:
+    try:
+        return name_of("worlds", part)
+    except BadInput:
+        return type(part).__name__

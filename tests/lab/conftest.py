@@ -1,0 +1,89 @@
+"""Processes of their own for the laboratory's fault tests, and a disk small enough to fill."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # workers import the toys by name
+
+import toys  # noqa: E402
+
+
+@dataclass
+class Disk:
+    """A folder with little room, and a way to give it more."""
+
+    folder: Path
+    limit: Callable[[], None] | None
+    enlarge: Callable[[], object]
+
+
+class Drive:
+    """Starts `drive.py`; every job it computes leaves its lines in `log`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "jobs.log"
+        self.store = folder / "runs"
+
+    def start(
+        self, on: str = "local", store: Path | None = None, limit: Any = None, **settings: Any
+    ) -> subprocess.Popen:
+        paths = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+        environment = {**os.environ, "PYTHONPATH": paths, toys.LOG: str(self.log), "OMP_NUM_THREADS": "1"}
+        environment["TOY_MARK"] = str(self.folder / "mark")
+        command = [sys.executable, str(HERE / "drive.py"), str(store or self.store), on, json.dumps(settings)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=environment, preexec_fn=limit, start_new_session=True, **pipes)
+
+    def finish(self, process: subprocess.Popen) -> dict[str, Any]:
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+        return json.loads(out.splitlines()[-1])
+
+    def lines(self, word: str) -> list[int]:
+        """Seeds of the jobs that left a line with this word."""
+        text = self.log.read_text() if self.log.exists() else ""
+        return [int(line.split()[1]) for line in text.splitlines() if line.startswith(word)]
+
+    def wait_for(self, condition: Callable[[], bool], process: subprocess.Popen) -> None:
+        deadline = time.monotonic() + 240
+        while not condition():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Drive:
+    return Drive(tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Disk]:
+    """A file system of one megabyte where mounting is allowed; elsewhere a limit below one result's size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    try:
+        if mounted:
+            bigger = ["mount", "-o", "remount,size=64m", str(folder)]
+            yield Disk(folder, None, lambda: subprocess.run(bigger, check=True))
+        else:
+            yield Disk(folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000)), lambda: None)
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)

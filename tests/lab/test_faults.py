@@ -1,0 +1,179 @@
+"""What happens when things go wrong: killed, raced, damaged, full."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import toys
+from toys import Toy, average
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.lab.cache import Damaged
+from sandlab.lab.jobs import JobFailed, task
+from sandlab.lab.store import Store
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setenv(toys.LOG, str(tmp_path / "jobs.log"))
+    monkeypatch.setenv("TOY_MARK", str(tmp_path / "mark"))
+    return lambda: (tmp_path / "jobs.log").read_text().splitlines()
+
+
+def test_a_killed_run_resumes_where_it_stopped_and_finds_the_same(drive, tmp_path):
+    settings = {"seeds": 9, "pause": 0.25}
+    process = drive.start("processes:2", **settings)
+    drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 3, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = set(Store(drive.store).cache.stored())
+    finished = [seed for seed in range(9) if task(average, Toy(seed, pause=0.25)).key in kept]
+    assert 3 <= len(finished) < 9
+
+    answer = drive.finish(drive.start("processes:2", **settings))
+    assert answer["jobs"] == {"jobs": 9, "cached": len(finished), "computed": 9 - len(finished)}
+    assert all(drive.lines("start").count(seed) == 1 for seed in finished)
+
+    whole = sl.run("toy/uniform", store=tmp_path / "other", settings=settings)
+    assert answer["metrics"] == whole.metrics
+
+
+def test_workers_of_a_killed_run_end_with_it(drive):
+    process = drive.start("processes:2", seeds=4, pause=30)
+    drive.wait_for(lambda: len(drive.lines("start")) >= 2, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 20
+    while _group_alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _group_alive(process.pid)
+
+
+def test_an_interrupted_run_stops_at_once_and_leaves_no_process(drive):
+    process = drive.start("processes:2", seeds=4, pause=30)
+    drive.wait_for(lambda: len(drive.lines("start")) >= 2, process)
+    os.killpg(process.pid, signal.SIGINT)
+    started = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - started < 15
+    assert process.returncode != 0
+    assert not _group_alive(process.pid)
+    assert Store(drive.store).latest() == []
+
+
+def test_two_runs_at_once_both_finish_and_compute_each_job_once(drive):
+    settings = {"seeds": 8, "pause": 0.2}
+    both = [drive.start("local", **settings), drive.start("processes:2", **settings)]
+    first, second = [drive.finish(process) for process in both]
+    assert first["metrics"] == second["metrics"]
+    assert sorted(drive.lines("start")) == list(range(8))
+    assert first["jobs"]["jobs"] == second["jobs"]["jobs"] == 8
+    assert list(drive.store.rglob("*.part")) == []
+    assert list(drive.store.rglob("*.lock")) == []
+    store = Store(drive.store)
+    assert len(store.cache.stored()) == 8
+    assert all(record.intact() for record in store.latest())
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
+@pytest.mark.parametrize("suffix", ["json", "npz", "safetensors"])
+def test_a_damaged_entry_is_noticed_and_computed_again(tmp_path, log, damage, suffix):
+    store = Store.open(tmp_path / "runs")
+    before = sl.run("toy/uniform", store=store)
+    key = task(average, Toy(2)).key
+    (file,) = store.cache.path(key).parent.glob(f"{key}*.{suffix}")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    file.write_bytes({"flip": bytes(data), "truncate": bytes(data[:-9]), "empty": b"", "delete": b""}[damage])
+    if damage == "delete":
+        file.unlink()
+    count = len(log())
+    quiet = damage == "delete" and suffix == "json"
+    with _warns(not quiet):
+        after = sl.run("toy/uniform", store=store, seeds=7)
+    assert sorted(log()[count:]) == ["done 2", "done 6", "start 2", "start 6"]
+    assert after.metrics["toy/uniform.mean"][:6] == before.metrics["toy/uniform.mean"]
+    assert store.cache.read(key) is not None
+
+
+def test_a_damaged_run_is_run_again_from_its_jobs(tmp_path, log):
+    first = sl.run("toy/uniform", store=tmp_path / "runs")
+    (first.path / "findings.json").write_bytes(b"[]")
+    count = len(log())
+    with pytest.warns(Damaged, match="damaged"):
+        again = sl.run("toy/uniform", store=tmp_path / "runs")
+    assert again.path != first.path
+    assert again.findings == first.findings
+    assert len(log()) == count
+
+
+def test_a_damaged_index_is_made_anew(tmp_path):
+    first = sl.run("toy/uniform", store=tmp_path / "runs")
+    (tmp_path / "runs" / "index.sqlite").write_bytes(b"not a database, by any means " * 100)
+    assert [record.path for record in Store(tmp_path / "runs").latest()] == [first.path]
+    with pytest.warns(Damaged, match=r"index\.sqlite"):
+        again = sl.run("toy/uniform", store=tmp_path / "runs")
+    assert again.reused
+    assert again.path == first.path
+
+
+def test_a_full_disk_is_said_clearly_and_the_store_stays_readable(drive, small_disk, tmp_path):
+    store = small_disk.folder / "runs"
+    drive.finish(drive.start(store=store))
+    settings = {"seeds": 8, "size": 1001, "bulk": 200_000}
+    process = drive.start(store=store, limit=small_disk.limit, **settings)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "StoreFull: no room to write" in err
+    assert "same command again" in err
+
+    opened = Store(store)
+    (record,) = opened.latest()
+    assert record.intact()
+    kept = opened.cache.stored()
+    assert all(opened.cache.read(key) is not None for key in kept)
+    assert list(store.rglob("*.part")) == []
+
+    small_disk.enlarge()
+    answer = drive.finish(drive.start(store=store, **settings))
+    assert answer["jobs"]["cached"] == len(kept) - 6
+    whole = sl.run("toy/uniform", store=tmp_path / "other", settings=settings)
+    assert answer["metrics"] == whole.metrics
+
+
+def test_a_job_whose_process_dies_is_tried_again(drive):
+    answer = drive.finish(drive.start("processes:2", trouble="die once"))
+    assert answer["jobs"] == {"jobs": 6, "cached": 0, "computed": 6}
+    assert sorted(drive.lines("start")) == [0, 1, 2, 3, 3, 4, 5]
+
+
+@pytest.mark.parametrize("on", ["local", "processes:2"])
+def test_an_error_in_a_job_names_job_and_config_and_keeps_the_others(tmp_path, log, on):
+    store = Store.open(tmp_path / "runs")
+    with pytest.raises(JobFailed, match=r"toys:average\(Toy\(seed=3.*the third one breaks"):
+        sl.run("toy/uniform", store=store, on=on, settings={"trouble": "raise"})
+    assert task(average, Toy(0, trouble="raise")).key in store.cache.stored()
+    assert list(store.folder.rglob("*.lock")) == []
+
+
+def test_bad_input_in_a_job_stays_bad_input(tmp_path):
+    with pytest.raises(BadInput, match="size must be"):
+        sl.run("toy/uniform", store=tmp_path / "runs", settings={"size": 0})
+
+
+def _group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def _warns(expected: bool):
+    import contextlib
+
+    return pytest.warns(Damaged, match="computed again") if expected else contextlib.nullcontext()
