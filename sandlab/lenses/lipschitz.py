@@ -1,4 +1,5 @@
-"""How much one attention layer can change when its input does: the constants used for pruning (Wen et al. 2023, App. C).
+"""How much one attention layer can change when its input does: the constants behind pruning (Wen et al. 2023).
+
 
 Norms: ‖A‖₁₂ is the largest 2-norm of a column, ‖A‖₁₁ the largest 1-norm of a column. Columns are positions.
 """
@@ -7,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
