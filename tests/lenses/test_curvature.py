@@ -67,7 +67,7 @@ def test_lanczos_with_as_many_steps_as_parameters_finds_the_whole_spectrum_with_
 
 
 def test_a_few_lanczos_steps_find_the_extreme_eigenvalues_and_the_spectral_mean():
-    model, batch = problem(width=8, mlp_width=32, length=5)
+    model, batch = problem(width=6, mlp_width=10)
     exact = hessian_spectrum(model, batch, method="exact")
     found = hessian_spectrum(model, batch, method="lanczos", steps=40, rng=rng(5))
     assert not found.exact and len(found.values) == 40

@@ -57,8 +57,8 @@ def test_a_number_that_is_not_given_is_drawn():
         first = ThreeParameterMarkov(init_std=1.0)
     with seeded(2):
         second = ThreeParameterMarkov(init_std=1.0)
-    assert float(first.embedding) != float(second.embedding)
-    assert float(first.attention) == float(first.bias) == 0
+    assert first.embedding.item() != second.embedding.item()
+    assert first.attention.item() == first.bias.item() == 0
 
 
 def test_unknown_options_are_refused():
