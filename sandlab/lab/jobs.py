@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -130,11 +132,15 @@ def execute(task: Task) -> Done | Failed:
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
     """Sums are split over threads: the same number of them everywhere gives the same digits everywhere."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(count)  # for a torch that the job itself loads
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else count
+    if torch:
+        torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
+        if torch:
+            torch.set_num_threads(threads)

@@ -60,7 +60,7 @@ class Report:
 
 
 def run(
-    name: str,
+    name: str | Study,
     preset: str = "quick",
     *,
     seeds: int | None = None,
@@ -71,7 +71,7 @@ def run(
     resume: bool = True,
     progress: Callable[[Progress], None] | bool | None = None,
 ) -> Report:
-    """Run a study and judge its claims.
+    """Run a study, given by name or as it is, and judge its claims.
 
     seeds     number of seeds instead of the preset's
     on        "local", "processes[:N]", "ray", "ray://host:port", or an executor
@@ -79,12 +79,12 @@ def run(
     resume    use what is in the store already; False computes everything again
     progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
     """
-    study: Study = get("studies", name)
+    study: Study = get("studies", name) if isinstance(name, str) else name
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
     _check_device(device)
     opened = Store.open(store)
     code = module_version(study.place[0])
-    identity = {"study": name, "preset": preset, "config": canonical(config), "device": device, "code": code}
+    identity = {"study": study.name, "preset": preset, "config": canonical(config), "device": device, "code": code}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)

@@ -4,11 +4,11 @@ import json
 import sys
 
 if __name__ == "__main__":
-    import toys  # noqa: F401
+    import toys
 
     import sandlab as sl
 
     store, on, settings = sys.argv[1:]
-    report = sl.run("toy/uniform", store=store, on=on, settings=json.loads(settings))
+    report = sl.run(toys.uniform, store=store, on=on, settings=json.loads(settings))
     answer = {"path": str(report.path), "jobs": report.about["jobs"], "metrics": report.metrics}
     print(json.dumps(answer))

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from sandlab.errors import integer
 from sandlab.figures import new
@@ -26,6 +25,7 @@ class Toy:
     pause: float = 0.0
     trouble: str = ""
     bulk: int = 0
+    tensors: bool = False
     device: str = "cpu"
 
 
@@ -46,12 +46,16 @@ def average(config: Toy) -> dict:
     if config.trouble == "die once" and config.seed == 3 and not os.path.exists(os.environ["TOY_MARK"]):
         open(os.environ["TOY_MARK"], "w").close()
         os._exit(9)
-    generator = torch.Generator().manual_seed(config.seed)
-    draws = torch.rand(config.size, generator=generator, dtype=torch.float64)
+    generator = np.random.default_rng(config.seed)
+    draws = generator.random(config.size)
+    result: dict = {"mean": float(draws.mean()), "counts": np.histogram(draws, bins=4)[0]}
+    result["bulk"] = generator.integers(256, size=config.bulk, dtype=np.uint8)
+    if config.tensors:
+        import torch  # only here: the fault tests start many processes, and torch takes seconds to load
+
+        result["head"] = torch.from_numpy(draws[:4])
     log(f"done {config.seed}")
-    bulk = torch.randint(256, (config.bulk,), generator=generator, dtype=torch.uint8).numpy()
-    counts = np.histogram(draws.numpy(), bins=4)[0]
-    return {"mean": float(draws.mean()), "head": draws[:4], "counts": counts, "bulk": bulk}
+    return result
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Plan:
     pause: float = 0.0
     trouble: str = ""
     bulk: int = 0
+    tensors: bool = False
 
 
 @study(
@@ -80,7 +85,8 @@ def uniform(config: Plan, lab: Lab) -> Outcome:
     E[U] = 1/2.
     """
     jobs = [
-        Toy(seed, config.size, config.pause, config.trouble, config.bulk, lab.device) for seed in range(config.seeds)
+        Toy(seed, config.size, config.pause, config.trouble, config.bulk, config.tensors, lab.device)
+        for seed in range(config.seeds)
     ]
     results = lab.map(average, jobs, label="averages")
     means = [result["mean"] for result in results]
