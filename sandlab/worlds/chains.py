@@ -96,7 +96,7 @@ def walk(
 def binary_walk(
     stay_up: float, go_up: float, start: Int[Tensor, "example"], steps: int, *, rng: torch.Generator
 ) -> Int[Tensor, "example time"]:
-    """A two-state chain with P(1|1) = stay_up and P(1|0) = go_up, `start` included.
+    """A two-state chain with P(1|1) = stay_up and P(1|0) = go_up, `start` included, in single bytes.
 
     For given uniforms a step is a constant or, between the two probabilities, the identity (the flip when
     stay_up < go_up): x_t = sure_t ∨ (open_t ∧ x_{t−1}), two bytes per token that compose with three logical operations.
@@ -114,7 +114,7 @@ def binary_walk(
     tokens = torch.cat([first.unsqueeze(0), _prefix(sure, passing, first)])
     if flip:
         tokens[1::2] = ~tokens[1::2]
-    return tokens.T.to(torch.int64)
+    return tokens.T.contiguous().view(torch.uint8)
 
 
 def _prefix(sure: Tensor, passing: Tensor, first: Tensor) -> Tensor:

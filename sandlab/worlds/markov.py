@@ -47,8 +47,8 @@ def window_tokens(number: Int[Tensor, "example"], states: int, order: int) -> In
 
 def next_token_batch(tokens: Int[Tensor, "example time"], truth: dict[str, Tensor] | None = None) -> Batch:
     """Inputs are all tokens but the last, targets all but the first, every position counts."""
-    inputs = tokens[:, :-1].contiguous()
-    return Batch(inputs, tokens[:, 1:].contiguous(), torch.ones_like(inputs, dtype=torch.bool), truth or {})
+    inputs, targets = (part.to(torch.int64).contiguous() for part in (tokens[:, :-1], tokens[:, 1:]))
+    return Batch(inputs, targets, torch.ones_like(inputs, dtype=torch.bool), truth or {})
 
 
 @register("worlds", "markov-chain")
