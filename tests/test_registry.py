@@ -43,3 +43,12 @@ def test_one_file_of_a_room_loads_alone() -> None:
     code = "import sys, sandlab.models.transformer; print('sandlab.models.files' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
+
+
+def test_no_file_of_a_room_hides_a_public_name() -> None:
+    for room in ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab"):
+        package = f"sandlab.{room}"
+        modules = registry._modules(package)
+        files = {module.__name__.removeprefix(package + ".") for module in modules}
+        public = {name for module in modules for name in getattr(module, "__all__", [])}
+        assert not files & public

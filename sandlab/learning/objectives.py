@@ -2,7 +2,9 @@
 
 An objective is any function `objective(logits, batch) -> loss`. Logits of a population have one axis more than those of
 one model, the member axis, first; the loss is then one number per member. An objective may also have a method
-`prepare(batch, *, rng) -> Batch` that changes each batch before the model sees it (shift it, hide tokens).
+`prepare(batch, *, rng) -> Batch` that changes each batch before the model sees it (shift it, hide tokens), and a method
+`whole(forward, batch) -> loss` that is called instead when the loss needs more than the logits: it runs the model
+itself through `forward`, as often as it likes, and may record activations (see penalties.py).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from sandlab.worlds.base import Batch
 __all__ = [
     "OBJECTIVES",
     "CrossEntropy",
+    "Forward",
     "LastLabel",
     "MaskedToken",
     "NextToken",
@@ -33,6 +36,7 @@ __all__ = [
     "masked_mean",
     "member_accuracy",
     "member_loss",
+    "member_losses",
 ]
 
 
@@ -40,6 +44,29 @@ class Objective(Protocol):
     """A loss: one number for one model, one per member for a population."""
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The model as a loss sees it during a training step.
+
+    call      inputs → logits, with a member axis when the members are computed together
+    names     the module whose activations `record` and `replace` find by name
+    step      number of updates done so far
+    """
+
+    call: Callable[[Tensor], Tensor]
+    names: Any
+    step: int
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return self.call(inputs)
+
+
+def member_losses(objective: Objective, forward: Forward, batch: Batch) -> Tensor:
+    """The objective's loss of the model behind `forward`."""
+    whole = getattr(objective, "whole", None)
+    return objective(forward(batch.inputs), batch) if whole is None else whole(forward, batch)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import BadInput
 from sandlab.learning.layout import Layout
-from sandlab.learning.objectives import Objective, Stacked
+from sandlab.learning.objectives import Forward, Objective, Stacked, member_losses
 from sandlab.learning.population import Population
 from sandlab.worlds.base import Batch
 
@@ -29,6 +29,7 @@ class Trainee:
     layout: Layout
     rows: list[Tensor]
     gradients: list[Tensor]
+    step = 0
 
     def __init__(self) -> None:
         self.gradients = self.layout.empty(len(self), self.rows[0].device)
@@ -69,7 +70,7 @@ class Alone(Trainee):
         self._own_views = [view[0] for view in self._gradient_views]
 
     def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
-        loss = objective(self.model(batch.inputs), batch)
+        loss = member_losses(objective, Forward(self.model, self.model, self.step), batch)
         self._keep(torch.autograd.grad(loss, self.parameters, allow_unused=True), self._own_views)
         return loss.detach().reshape(1), self.gradients
 
@@ -90,25 +91,42 @@ class Crowd(Trainee):
         super().__init__()
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.rows).items()}
         self.strategy = population.strategy
+        self.joint: nn.Module | None = None
         self.modules: list[nn.Module] = []
 
     def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
         if self.strategy == "sequential":
             return self._one_by_one(batch, objective, len(self)), self.gradients
-        return self._together(batch, objective, vmap=self.strategy == "vmap"), self.gradients
-
-    def _together(self, batch: Batch, objective: Objective, vmap: bool) -> Tensor:
-        own = isinstance(batch, Stacked)
-        compute = self.model.vmapped if vmap else self.model.compute
-        losses = objective(compute(self.leaves, batch.inputs, own=own), batch)
+        losses = self._native(batch, objective) if self.strategy == "native" else self._vmapped(batch, objective)
         if losses.shape != (len(self),):
-            raise BadInput(
-                f"the objective must give one loss per member ({len(self)}), got shape {tuple(losses.shape)}"
-            )
-        self._keep(
-            torch.autograd.grad(losses.sum(), list(self.leaves.values()), allow_unused=True), self._gradient_views
-        )
-        return losses.detach()
+            given = tuple(losses.shape)
+            raise BadInput(f"the objective must give one loss per member ({len(self)}), got shape {given}")
+        weights = self.weights if self.strategy == "native" else list(self.leaves.values())
+        self._keep(torch.autograd.grad(losses.sum(), weights, allow_unused=True), self._gradient_views)
+        return losses.detach(), self.gradients
+
+    def _native(self, batch: Batch, objective: Objective) -> Tensor:
+        """The layers carry the members: a copy of the template whose parameters are the stacked ones."""
+        if self.joint is None:
+            self.joint = copy.deepcopy(self.model.template)
+            named = dict(self.joint.named_parameters())
+            for name, leaf in self.leaves.items():
+                named[name].data = leaf.data
+            self.weights = [named[name] for name in self.leaves]
+        joint, own = self.joint, isinstance(batch, Stacked)
+
+        def call(inputs: Tensor) -> Tensor:
+            return joint(inputs if own else inputs.unsqueeze(0).expand(len(self), *inputs.shape))
+
+        return member_losses(objective, Forward(call, joint, self.step), batch)
+
+    def _vmapped(self, batch: Batch, objective: Objective) -> Tensor:
+        own = isinstance(batch, Stacked)
+
+        def call(inputs: Tensor) -> Tensor:
+            return self.model.vmapped(self.leaves, inputs, own=own)
+
+        return member_losses(objective, Forward(call, self.model, self.step), batch)
 
     def _one_by_one(self, batch: Batch, objective: Objective, members: int) -> Tensor:
         if not self.modules:
@@ -116,10 +134,10 @@ class Crowd(Trainee):
         losses = []
         for place, module in enumerate(self.modules[:members]):
             part = _member_batch(batch, place) if isinstance(batch, Stacked) else batch
-            loss = objective(module(part.inputs), part)
+            loss = member_losses(objective, Forward(module, module, self.step), part)
             gradients = torch.autograd.grad(loss, self.module_weights[place], allow_unused=True)
             self._keep(gradients, self.member_gradients[place])
-            losses.append(loss.detach())
+            losses.append(loss.detach().reshape(()))
         return torch.stack(losses)
 
     def _make_modules(self) -> None:
@@ -139,35 +157,37 @@ class Crowd(Trainee):
             self.module_weights.append([named[name] for name in views])
 
     def choose(self, batch: Batch, objective: Objective) -> str:
-        """Measure the ways on one batch and keep the fastest; nothing is trained meanwhile."""
-        carries = self.model.native
+        """Settle how members are computed: as the population says, or the fastest on this batch. Trains nothing."""
+        carries = self.model.carries_members
+        if self.model.strategy == "native" and not carries:
+            kind = type(self.model.template).__name__
+            raise BadInput(f"{kind} does not carry a member axis: use strategy='vmap' or 'auto'")
+        together = "native" if carries else "vmap"
         if self.model.strategy != "auto":
             self.strategy = self.model.strategy
-            if self.strategy == "native" and not carries:
-                raise BadInput(
-                    f"{type(self.model.template).__name__} does not carry a member axis: use strategy='vmap'"
-                )
-            return self.strategy
-        together = "native" if carries else "vmap"
-        if self.rows[0].is_cuda:
+        elif self.rows[0].is_cuda or self.model.hooked:
             self.strategy = together
-            return self.strategy
-        key = (type(self.model.template), repr(getattr(self.model.template, "config", "")), len(self),
-               tuple(batch.inputs.shape), torch.get_num_threads())  # fmt: skip
+        else:
+            self.strategy = self._fastest(together, batch, objective)
+        return self.strategy
+
+    def _fastest(self, together: str, batch: Batch, objective: Objective) -> str:
+        template, shape = self.model.template, tuple(batch.inputs.shape)
+        key = (type(template), repr(getattr(template, "config", "")), len(self), shape, torch.get_num_threads())
         if key not in _measured:
             few = min(len(self), 4)
             alone = _seconds(lambda: self._one_by_one(batch, objective, few)) * len(self) / few
-            jointly = _seconds(lambda: self._together(batch, objective, vmap=not carries), limit=alone)
+            self.strategy = together
+            jointly = _seconds(lambda: self.compute(batch, objective), limit=alone)
             _measured[key] = "sequential" if alone <= jointly else together
-        self.strategy = _measured[key]
-        return self.strategy
+        return _measured[key]
 
 
 _measured: dict[Any, str] = {}
 
 
-def _seconds(compute: Callable[[], Any], limit: float = float("inf")) -> float:
-    """Shortest of a few runs after a first one; a way that fails or is hopeless counts as endless."""
+def _seconds(compute: Callable[[], Any], limit: float | None = None) -> float:
+    """Shortest of a few runs after a first one; with a limit, a way that fails or is hopeless counts as endless."""
     state = torch.get_rng_state()
     best = float("inf")
     try:
@@ -175,14 +195,13 @@ def _seconds(compute: Callable[[], Any], limit: float = float("inf")) -> float:
             begun = time.perf_counter()
             compute()
             taken = time.perf_counter() - begun
-            best = min(best, taken) if attempt else best
-            if attempt == 0 and taken > 4 * limit:
+            if limit is not None and taken > 4 * limit:
                 return taken
-    except (RuntimeError, NotImplementedError) as failure:
-        if limit == float("inf"):
+            best = min(best, taken) if attempt else best
+    except (RuntimeError, NotImplementedError):
+        if limit is None:
             raise
-        del failure  # vmap cannot batch every operation; one after another always works
-        return float("inf")
+        return float("inf")  # vmap cannot batch every operation; one after another always works
     finally:
         torch.set_rng_state(state)
     return best

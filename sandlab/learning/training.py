@@ -206,6 +206,7 @@ class _Run:
 
     def step(self) -> None:
         """One update of every active member."""
+        self.trainee.step = self.done
         losses, gradients = self.trainee.compute(self.draw(), self.objective)
         self.losses[self.done] = losses
         self.done += 1
