@@ -115,7 +115,9 @@ def enumerate_semigroup(letter_maps: Int[np.ndarray, "letter state"], limit: int
     kind = np.uint8 if states <= 256 else np.uint16
     steps = letter_maps.astype(kind)
     known: dict[bytes, int] = {}
-    maps, parent, last, right = _Rows(kind, states), [], [], _Rows(np.int32, len(steps))
+    parent: list[int] = []
+    last: list[int] = []
+    maps, right = _Rows(kind, states), _Rows(np.int32, len(steps))
     letters = _enter(known, steps, maps, parent, last, np.full(len(steps), -1), np.arange(len(steps)))
     begin = 0
     while begin < len(known):
@@ -136,7 +138,7 @@ class _Rows:
     """A growing matrix: doubling keeps the cost of appending constant."""
 
     def __init__(self, kind: type, columns: int) -> None:
-        self.store = np.empty((64, columns), dtype=kind)
+        self.store: np.ndarray = np.empty((64, columns), dtype=kind)
         self.used = 0
 
     def append(self, rows: np.ndarray) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sandlab.errors import choice, integer, number, require
 from sandlab.registry import register
-from sandlab.worlds.automata.family import Family
+from sandlab.worlds.automata.family import Family, Observations
 
 __all__ = ["Cyclic", "CyclicProduct", "Grid", "GridProduct", "Memory"]
 
@@ -26,7 +26,7 @@ class Cyclic(Family):
 
     size: int = 2
     steps: str = "all"
-    observations = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
+    observations: ClassVar[Observations] = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
 
     def build(self) -> Any:
         integer("size", self.size, 2)
@@ -96,7 +96,9 @@ class Grid(Family):
 
     size: int = 4
     stay: bool = False
-    observations = {"boundary": lambda self: [int(state in (0, self.size - 1)) for state in range(self.size)]}
+    observations: ClassVar[Observations] = {
+        "boundary": lambda self: [int(state in (0, self.size - 1)) for state in range(self.size)]
+    }
 
     def build(self) -> Any:
         integer("size", self.size, 2)

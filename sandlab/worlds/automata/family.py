@@ -14,6 +14,8 @@ from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["Family"]
 
+Observations = dict[str, Callable[[Any], Sequence[int]]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family(Automaton):
@@ -24,7 +26,7 @@ class Family(Automaton):
 
     transitions: tuple[tuple[int, ...], ...] = field(init=False, default=(), repr=False, compare=False)
     label: str = "state"
-    observations: ClassVar[dict[str, Callable[[Any], Sequence[int]]]] = {}
+    observations: ClassVar[Observations] = {}
 
     def __post_init__(self) -> None:
         self._set("transitions", self.build())

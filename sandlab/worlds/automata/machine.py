@@ -20,7 +20,7 @@ from sandlab.worlds.automata.running import Runner
 from sandlab.worlds.automata.words import bounds, draw_words
 from sandlab.worlds.base import Batch, World
 
-__all__ = ["Automaton"]
+__all__ = ["Automaton", "as_table"]
 
 
 @register("worlds", "automaton")
@@ -61,7 +61,7 @@ class Automaton(World):
     state_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._set("transitions", _table(self.transitions))
+        self._set("transitions", as_table(self.transitions))
         for name in ("law", "pattern", "observation", "accepting", "letter_names", "state_names"):
             if getattr(self, name) is not None:
                 self._set(name, tuple(getattr(self, name)))
@@ -317,7 +317,7 @@ class Automaton(World):
             raise BadInput(f"{' and '.join(chosen)} were given together: choose one way of drawing letters")
 
 
-def _table(transitions: Any) -> tuple[tuple[int, ...], ...]:
+def as_table(transitions: Any) -> tuple[tuple[int, ...], ...]:
     """The transition table as nested tuples, every entry a state."""
     rows = transitions.tolist() if hasattr(transitions, "tolist") else transitions
     if not isinstance(rows, (list, tuple)) or not rows:

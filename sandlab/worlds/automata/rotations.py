@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sandlab.errors import integer
 from sandlab.registry import register
-from sandlab.worlds.automata.family import Family
+from sandlab.worlds.automata.family import Family, Observations
 
 __all__ = ["AlternatingGroup", "Dihedral", "Quaternion", "SymmetricGroup"]
 
@@ -25,7 +25,9 @@ class Dihedral(Family):
     """
 
     places: int = 3
-    observations = {"place": lambda self: [state % self.places for state in range(2 * self.places)]}
+    observations: ClassVar[Observations] = {
+        "place": lambda self: [state % self.places for state in range(2 * self.places)]
+    }
 
     def build(self) -> Any:
         n = integer("places", self.places, 2)
@@ -79,7 +81,7 @@ class _Permutations(Family):
     """
 
     points: int = 4
-    observations = {"first": lambda self: [arrangement[0] for arrangement in self.elements()]}
+    observations: ClassVar[Observations] = {"first": lambda self: [arrangement[0] for arrangement in self.elements()]}
 
     def elements(self) -> list[tuple[int, ...]]:
         """Every arrangement, in lexicographic order, the identity first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, integer
 from sandlab.registry import register
-from sandlab.worlds.automata.family import Family
+from sandlab.worlds.automata.family import Family, Observations
 from sandlab.worlds.automata.scanning import compose_maps, prefix_products
 from sandlab.worlds.automata.words import bounds
 
@@ -38,7 +38,7 @@ class DyckStack(Family):
     depth: int = 4
     types: int = 2
     label: str = "slots"
-    observations = {
+    observations: ClassVar[Observations] = {
         "slots": lambda self: self._slot_codes(),
         "top": lambda self: [stack[-1] if stack else 0 for stack in self.stacks()] + [0],
     }

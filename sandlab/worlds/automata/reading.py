@@ -1,0 +1,97 @@
+"""An automaton from text: its name, a regular expression, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sandlab.errors import BadInput, nearest
+from sandlab.worlds.automata.catalogue import named_machine
+from sandlab.worlds.automata.languages import from_regex
+from sandlab.worlds.automata.machine import Automaton, as_table
+
+__all__ = ["from_json", "read_machine"]
+
+FIELDS = ("transitions", "start", "accepting", "states", "letters")
+
+
+def read_machine(text: str, **options: Any) -> Automaton:
+    """A file that ends in .json, a JSON object, a known name ("S5"), or else a regular expression ("(abab)*")."""
+    stripped = text.strip()
+    if stripped.endswith(".json"):
+        path = Path(stripped)
+        if not path.is_file():
+            raise BadInput(f"no file {stripped!r}: give the path of a JSON automaton, a name or a regular expression")
+        return from_json(path.read_text(encoding="utf-8"), **options)
+    if stripped.startswith(("{", "[[")):
+        return from_json(stripped, **options)
+    try:
+        return named_machine(stripped, **options)
+    except BadInput as unknown:
+        if "no automaton called" not in str(unknown):
+            raise
+    return from_regex(stripped, **options)
+
+
+def from_json(text: str, **options: Any) -> Automaton:
+    """Read `{"transitions": [[0, 1], [1, 0]], "start": 0}`, or the same with names.
+
+    With names: `{"letters": ["a", "b"], "states": ["even", "odd"], "transitions": {"even": {"a": "odd", "b": "even"},
+    …}, "start": "even", "accepting": ["even"]}`. A bare table `[[0, 1], [1, 0]]` will do.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise BadInput(
+            f"not a JSON automaton: {problem.msg} at line {problem.lineno}, column {problem.colno}"
+        ) from None
+    if isinstance(data, list):
+        data = {"transitions": data}
+    for name in data:
+        if name not in FIELDS:
+            raise BadInput(f"a JSON automaton has no field {name!r}: {nearest(name, FIELDS) or ', '.join(FIELDS)}")
+    if "transitions" not in data:
+        raise BadInput('a JSON automaton needs "transitions", for example {"transitions": [[0, 1], [1, 0]]}')
+    if isinstance(data["transitions"], dict):
+        return _from_names(data, options)
+    given = {"start": data.get("start", 0), "accepting": data.get("accepting"), "transitions": data["transitions"]}
+    names = {"letter_names": tuple(data.get("letters", ())), "state_names": tuple(data.get("states", ()))}
+    return Automaton(**{**given, **names, **options})
+
+
+def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
+    rows: dict[str, dict[str, str]] = data["transitions"]
+    states = [str(state) for state in data.get("states", rows)]
+    letters = [
+        str(letter) for letter in data.get("letters", sorted({letter for row in rows.values() for letter in row}))
+    ]
+    number = {state: place for place, state in enumerate(states)}
+
+    def state(name: Any, where: str) -> int:
+        if str(name) not in number:
+            hint = nearest(str(name), number) or f"the states are {', '.join(states)}"
+            raise BadInput(f"{where} names the unknown state {name!r}: {hint}")
+        return number[str(name)]
+
+    table = []
+    for origin in states:
+        row = rows.get(origin, {})
+        for letter in row:
+            if letter not in letters:
+                raise BadInput(
+                    f"state {origin!r} has a transition for the unknown letter {letter!r}: {', '.join(letters)}"
+                )
+        missing = [letter for letter in letters if letter not in row]
+        if missing:
+            raise BadInput(f"state {origin!r} has no transition for letter {missing[0]!r}: add one, or a sink state")
+        table.append([state(row[letter], f"the transition of {origin!r} by {letter!r}") for letter in letters])
+    accepting = data.get("accepting")
+    return Automaton(
+        transitions=as_table(table),
+        start=state(data.get("start", states[0]), "start"),
+        accepting=None if accepting is None else tuple(state(name, "accepting") for name in accepting),
+        letter_names=tuple(letters),
+        state_names=tuple(states),
+        **options,
+    )
