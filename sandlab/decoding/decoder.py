@@ -34,7 +34,7 @@ def shaped(logprobs: Float[Tensor, "row vocab"], temperature: float, top_p: floa
     logprobs = logprobs.log_softmax(-1)
     if top_p >= 1:
         return logprobs
-    ordered, order = logprobs.sort(-1, descending=True, stable=True)
+    ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
     before = ordered.exp().cumsum(-1) - ordered.exp()
     kept = ordered.masked_fill(before > top_p, -torch.inf)
     return torch.empty_like(logprobs).scatter(-1, order, kept).log_softmax(-1)

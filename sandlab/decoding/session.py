@@ -46,7 +46,7 @@ class Generations:
     tokens, lengths      prompt and generation together; row i ends at lengths[i]
     starts               where the generation begins (less than the prompt's length if the prompt was cut into)
     status               DONE, FAILED or BUDGET
-    logprob              log-probability of the generated tokens under the generator as it is (temperature 1, no cut-off)
+    logprob              log-probability of the generated tokens under the generator itself (temperature 1, no cut-off)
     counters             the names of COUNTERS → one number per row
     """
 

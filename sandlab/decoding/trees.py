@@ -111,6 +111,14 @@ class TableVerifier(Verifier):
     def value(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self.table[node_numbers(tokens, lengths, self.tokens)]
 
+    def children(self, tokens: Tensor, lengths: Tensor, rows: Tensor, vocab: int) -> Tensor:
+        return self.child_outcomes(tokens, lengths, rows, torch.arange(vocab))
+
+    def child_outcomes(self, tokens: Tensor, lengths: Tensor, rows: Tensor, letters: Tensor) -> Tensor:
+        # Nodes are numbered like a heap: the children of node i are A·i + 1, ..., A·i + A.
+        parents = node_numbers(tokens, lengths, self.tokens)
+        return self.table[parents.unsqueeze(1) * self.tokens + 1 + letters]
+
 
 def node_numbers(tokens: Tensor, lengths: Tensor, arity: int) -> Tensor:
     """Place of each prefix in the list of all nodes, shortest first."""

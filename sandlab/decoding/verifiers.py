@@ -156,5 +156,5 @@ class NoisyVerifier(Verifier):
         wrong = to_unit(fingerprint) < self.error
         yes = (verdict > 0) != wrong
         if self.calibrated:
-            return torch.where(yes, 1 - self.error, self.error).to(torch.float64)
+            return self.error + (1 - 2 * self.error) * yes.to(torch.float64)
         return yes.to(torch.float64)

@@ -16,8 +16,9 @@ from sandlab.lab.store import Store
 
 __all__ = ["Laboratory", "Progress"]
 
-_TRIES = 5
+_TRIES = 8
 _FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
 _GLANCE = 0.2
 
 
@@ -173,7 +174,7 @@ class _Round:
         if not failed.transient or tries >= _TRIES:
             raise failed.error(each)
         self.progress.failed += 1
-        self.not_before[each.key] = time.monotonic() + _FIRST_PAUSE * 2 ** (tries - 1)
+        self.not_before[each.key] = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (tries - 1))
         self.waiting.append(each)
 
     def _show(self) -> None:

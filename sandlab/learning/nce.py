@@ -25,7 +25,7 @@ from sandlab.learning.nce_losses import MarginLoss, Scaled, Stabiliser, margin_l
 from sandlab.worlds.exponential_family import ExponentialFamily
 from sandlab.worlds.gaussians import Contrast
 
-__all__ = ["ClosedFormObjective", "NCEProblem", "ContrastiveObjective", "QuadratureObjective", "SampleObjective"]
+__all__ = ["ClosedFormObjective", "ContrastiveObjective", "NCEProblem", "QuadratureObjective", "SampleObjective"]
 
 Coordinates = Float[Tensor, "*lead coordinate"]
 
@@ -119,7 +119,7 @@ class QuadratureObjective:
             _Side(statistics, problem.family.log_density(x, theta) + log_weight, sign)
             for theta, sign in ((problem.theta_data, 1.0), (problem.theta_noise, -1.0))
         ]
-        return SampleObjective(self.loss, problem.tau_q, *sides)
+        return SampleObjective(self.loss, problem.tau_q, sides[0], sides[1])
 
     def _at(self, tau: Coordinates) -> SampleObjective:
         theta = tau[..., :-1].reshape(-1, tau.shape[-1] - 1)
@@ -251,7 +251,7 @@ class NCEProblem:
             even = torch.full((len(x),), -math.log(len(x)), dtype=torch.float64, device=x.device)
             sides.append(_Side(self.family.statistics(x), even, sign))
         tau_q = self.tau_q.to(data.device)
-        return SampleObjective(margin_loss(kind), tau_q, *sides, stabiliser or Stabiliser())
+        return SampleObjective(margin_loss(kind), tau_q, sides[0], sides[1], stabiliser or Stabiliser())
 
     def objective(
         self, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: torch.Generator | None = None

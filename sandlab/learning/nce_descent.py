@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, number
-from sandlab.learning.nce import NCEProblem, ContrastiveObjective
+from sandlab.learning.nce import ContrastiveObjective, NCEProblem
 from sandlab.learning.nce_losses import Stabiliser
 
 __all__ = ["DESCENT_METHODS", "Trajectory", "newton_direction", "optimise", "steps_to_reach"]

@@ -12,12 +12,11 @@ from torch.func import functional_call
 
 from sandlab.errors import BadInput, choice, require
 from sandlab.learning.layout import Layout
-from sandlab.models import recording
 from sandlab.models.base import seeded
+from sandlab.models.recording import VmapRecording
 
 __all__ = ["STRATEGIES", "Population", "per_member", "scale_weights"]
 
-_Recording: Any = getattr(recording, "VmapRecording", type("_Plain", (), {}))
 STRATEGIES = ("native", "vmap", "sequential")
 
 
@@ -39,7 +38,7 @@ def scale_weights(model: nn.Module, scale: float) -> None:
                 weight.mul_(scale)
 
 
-class Population(_Recording, nn.Module):
+class Population(VmapRecording, nn.Module):
     """`factory(seed)` once per seed, with the weights of all members in one tensor (member, weight).
 
     factory     a function from the seed to a module. It is called with torch's generator seeded, so that a factory
@@ -97,9 +96,17 @@ class Population(_Recording, nn.Module):
     @property
     def native(self) -> bool:
         """Whether the template computes all members itself, so that hooks on it see ordinary tensors."""
-        if self.strategy in ("vmap", "sequential"):
-            return False
+        return self.strategy in ("auto", "native") and self.carries_members
+
+    @property
+    def carries_members(self) -> bool:
+        """Whether the layers work with stacked weights, and nothing else differs between members."""
         return bool(getattr(self.template, "carries_members", False)) and not self.constants
+
+    @property
+    def hooked(self) -> bool:
+        """Whether something inside is being recorded or replaced."""
+        return any(module._forward_hooks for module in self.template.modules())
 
     @property
     def stacked(self) -> dict[str, Tensor]:
@@ -121,16 +128,31 @@ class Population(_Recording, nn.Module):
             members = next(iter(weights.values())).shape[0]
             inputs = inputs if own else inputs.unsqueeze(0).expand(members, *inputs.shape)
             return functional_call(self.template, weights, (inputs,))
-        return self.vmapped(weights, inputs, own=own)
+        if self.strategy == "sequential" and not self.hooked:
+            return self._one_by_one(weights, inputs, own=own)
+        try:
+            return self.vmapped(weights, inputs, own=own)
+        except RuntimeError:
+            if self.strategy == "vmap" or self.hooked:
+                raise
+            return self._one_by_one(weights, inputs, own=own)  # vmap cannot batch every operation
 
     def vmapped(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool = False) -> Tensor:
-        """The same through `torch.func.vmap`, for modules that know nothing of members."""
+        """The members' outputs through `vmap`, for modules that know nothing of members."""
+        state = {**weights, **self.constants}
+        return self.run_members(state, inputs, input_dim=0 if own else None, randomness="different")
 
-        def one(weights: dict[str, Tensor], constants: dict[str, Tensor], inputs: Tensor) -> Tensor:
-            return functional_call(self.template, {**weights, **constants}, (inputs,))
-
-        together = torch.func.vmap(one, in_dims=(0, 0, 0 if own else None), randomness="different")
-        return together(weights, self.constants, inputs)
+    def _one_by_one(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool) -> Tensor:
+        """The members' outputs one after another."""
+        parts = {name: value.unbind(0) for name, value in {**weights, **self.constants}.items()}
+        members = range(len(next(iter(parts.values()))))
+        outputs = [
+            functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs[place],))
+            if own
+            else functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs,))
+            for place in members
+        ]
+        return torch.stack(outputs)
 
     def member(self, place: int) -> Any:
         """A plain model of its own with the weights of one member."""

@@ -45,7 +45,7 @@ def newton_step_lower_bound(problem: NCEProblem, rate: float | None = None) -> f
 
 @dataclass(frozen=True)
 class NormalisedBound:
-    """A promise for normalised gradient descent: within `steps` steps of size `rate`, some iterate is `target` close."""
+    """A promise for normalised descent: within `steps` steps of size `rate`, some iterate is `target` close."""
 
     rate: float
     steps: float
@@ -70,7 +70,7 @@ def ngd_step_upper_bound(
     else:
         around = hessian_neighbourhood(problem, kind)
         spread = around.upper / around.lower
-    kappa = condition_number(problem, kind)
+    kappa = float(condition_number(problem, kind))
     squared = float(problem.distance(problem.tau_q)) ** 2
     return NormalisedBound(
         rate=target / math.sqrt(spread * kappa), steps=spread * kappa * squared / target**2, target=target

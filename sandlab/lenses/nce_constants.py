@@ -63,7 +63,7 @@ def fisher_constants(problem: NCEProblem, points: int = 201) -> FisherConstants:
     slopes = [
         torch.autograd.grad(part.sum(), theta, retain_graph=True)[0] for part in (spectrum[:, -1], spectrum[:, 0])
     ]
-    theta = theta.detach()
+    theta, spectrum = theta.detach(), spectrum.detach()
     return FisherConstants(
         largest=float(spectrum[:, -1].max()),
         smallest=float(spectrum[:, 0].min()),

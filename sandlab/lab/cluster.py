@@ -1,0 +1,124 @@
+"""Jobs on Ray: embedded in this machine, or on a cluster that is joined.
+
+The driver alone writes the store; a worker only computes and sends the bytes of its result back. What a lost node was
+computing is reported as a passing failure, and the laboratory sends it out again after a pause.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from sandlab.errors import BadInput
+from sandlab.lab.executors import Outcome
+from sandlab.lab.jobs import Done, Failed, Needs, Task, execute
+from sandlab.lab.sources import PACKAGE
+
+__all__ = ["Cluster"]
+
+_FRESH_FOR = 1.0  # seconds for which the list of nodes is believed
+
+
+class Cluster:
+    """Ray as an executor.
+
+    address  None: an embedded Ray (or the cluster that RAY_ADDRESS names); "ray://host:port": the client port of a
+             cluster elsewhere; "ray:host:port": a cluster this machine belongs to
+    """
+
+    name = "ray"
+    here_when_alone = False
+
+    def __init__(self, address: str | None = None) -> None:
+        try:
+            import ray
+        except ImportError as missing:
+            raise BadInput(
+                "on must be local or processes here: ray is not installed, try sandlab[cluster]"
+            ) from missing
+        self.ray = ray
+        self._in_flight: dict[Any, Task] = {}
+        self._nodes: list[dict[str, Any]] = []
+        self._seen = -_FRESH_FOR
+        self._mine = not ray.is_initialized()
+        if self._mine:
+            self._connect(address)
+        self._execute = ray.remote(max_retries=0)(_compute)
+
+    @property
+    def slots(self) -> int:
+        """Twice the cores: a node that ends a job finds the next one waiting."""
+        return max(2, int(2 * sum(node["Resources"].get("CPU", 0) for node in self._alive())))
+
+    def submit(self, task: Task) -> None:
+        self._check(task.needs)
+        wishes = {"num_cpus": task.needs.cpus, "num_gpus": task.needs.gpus}
+        if task.needs.memory:
+            wishes["memory"] = task.needs.memory
+        self._in_flight[self._execute.options(**wishes).remote(task)] = task
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        waiting = list(self._in_flight)
+        first, _ = self.ray.wait(waiting, num_returns=1, timeout=timeout)
+        ready = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)[0] if first else []
+        return [(self._in_flight.pop(reference), self._outcome(reference)) for reference in ready]
+
+    def status(self) -> dict[str, int]:
+        return {"nodes": len(self._alive())}
+
+    def abandon(self) -> None:
+        for reference in self._in_flight:
+            self.ray.cancel(reference, force=True)
+        self._in_flight.clear()
+
+    def close(self) -> None:
+        self.abandon()
+        if self._mine:
+            self.ray.shutdown()
+
+    def _connect(self, address: str | None) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address is None and "RAY_ADDRESS" not in os.environ:
+            options["include_dashboard"] = False
+        else:
+            # Every node computes with the sources that this machine has, whatever it has installed.
+            options["runtime_env"] = {"py_modules": [str(PACKAGE)]}
+        place = address.removeprefix("ray:") if address and not address.startswith("ray://") else address
+        try:
+            self.ray.init(address=place, **options)
+        except (ConnectionError, RuntimeError, ValueError) as problem:
+            raise BadInput(
+                f"no Ray cluster answers at {address or os.environ.get('RAY_ADDRESS')}: {problem}"
+            ) from problem
+
+    def _outcome(self, reference: Any) -> Done | Failed:
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(reference)
+        except errors.RayTaskError as problem:  # the task could not even be unpacked there
+            return Failed(type(problem.cause).__name__, str(problem.cause))
+        except errors.RayError as problem:
+            return Failed(type(problem).__name__, str(problem), transient=True)
+
+    def _check(self, needs: Needs) -> None:
+        """Refuse what no node can ever give; Ray itself would wait without end."""
+        wanted = {"CPU": needs.cpus, "GPU": needs.gpus, "memory": needs.memory}
+        if not any(all(node["Resources"].get(kind, 0) >= n for kind, n in wanted.items()) for node in self._alive()):
+            raise BadInput(f"no node of the cluster has {needs.cpus} CPUs, {needs.gpus} GPUs, {needs.memory:g} bytes")
+
+    def _alive(self) -> list[dict[str, Any]]:
+        if time.monotonic() - self._seen >= _FRESH_FOR:
+            self._nodes = [node for node in self.ray.nodes() if node["Alive"]]
+            self._seen = time.monotonic()
+        return self._nodes
+
+
+def _compute(task: Task) -> Done | Failed:
+    """What runs on a node. Memory of the GPU goes back when the job ends: it may be shared with another job."""
+    outcome = execute(task)
+    if task.needs.gpus:
+        import torch
+
+        torch.cuda.empty_cache()
+    return outcome

@@ -1,0 +1,240 @@
+"""The training loop: steps, evaluations, early stopping, checkpoints, progress."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sandlab.errors import BadInput
+from sandlab.learning.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from sandlab.learning.evaluation import Evaluation
+from sandlab.learning.history import History
+from sandlab.learning.optimizers import TorchOptimizer
+from sandlab.learning.population import Population
+from sandlab.learning.progress import Progress
+from sandlab.learning.sources import Source
+from sandlab.learning.steps import Stepper
+from sandlab.learning.stopping import EarlyStop
+from sandlab.learning.trainees import Crowd
+
+__all__ = ["Diverged", "Run"]
+
+
+class Diverged(FloatingPointError):
+    """A loss became infinite or undefined."""
+
+
+@dataclass
+class Run:
+    """One call of `train`. The number of updates done so far is `done`; `active` says which members still train."""
+
+    stepper: Stepper
+    source: Source
+    steps: int
+    every: int
+    evaluation: Evaluation | None
+    callbacks: tuple[Any, ...]
+    stop: Any
+    checkpoint: Checkpoint | None
+    settings: str
+    nan: str
+    done: int = 0
+    eval_steps: list[int] = field(default_factory=list)
+    metrics: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    _checked: int = 0
+    _noted: float = 0.0
+    _text: str = ""
+    _dropout: Tensor | None = None
+    _strategy: str | None = None
+
+    def __post_init__(self) -> None:
+        self.trainee = self.stepper.trainee
+        self.model, self.members = self.trainee.model, len(self.trainee)
+        self.device = self.trainee.rows[0].device
+        self.active = np.ones(self.members, dtype=bool)
+        self.stopped_at = np.full(self.members, -1)
+        self.stop = copy.deepcopy(self.stop)
+        if isinstance(self.stop, EarlyStop) and self.evaluation is None:
+            raise BadInput("early stopping needs something to watch: give evaluate=held_out_batch")
+        if self.checkpoint is not None and Path(self.checkpoint.path).exists():
+            self._restore(*read_checkpoint(self.checkpoint.path, self.device))
+
+    def go(self, show: bool | None) -> None:
+        """Train to the end."""
+        label = f"training {self.members} members" if self.members > 1 else "training"
+        progress = Progress(self.steps, label, show=show)
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
+            torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
+            if self._dropout is not None:
+                torch.set_rng_state(self._dropout)
+            self._choose()
+            while self.done < self.steps:
+                if self.done % self.every == 0 and self.done not in self.eval_steps[-1:]:
+                    self._look()
+                if not self.active.any():
+                    break
+                self._step()
+                progress(self.done, self._note())
+                if self.checkpoint is not None and self.done % self.checkpoint.every == 0:
+                    self._save()
+            if self.done not in self.eval_steps[-1:]:
+                self._look()
+            if self.checkpoint is not None:
+                self._save()
+        progress.close()
+
+    def _choose(self) -> None:
+        """Settle how a population is computed; a resumed run goes on as it began."""
+        if isinstance(self.trainee, Crowd) and self.done < self.steps:
+            if self._strategy is None:
+                self.trainee.choose(self.source.peek(self.done), self.stepper.objective)
+            else:
+                self.trainee.strategy = self._strategy
+
+    def _step(self) -> None:
+        self.trainee.step = self.done
+        self.stepper.update(self.source.draw(self.done))
+        self.done += 1
+        if self.device.type == "cpu":  # elsewhere reading a loss would wait for the step
+            self._check()
+
+    def _look(self) -> None:
+        """Evaluate, tell the callbacks, and stop the members that are done."""
+        self._check()
+        metrics: dict[str, np.ndarray] = {}
+        if self.evaluation is not None:
+            metrics = self.evaluation(self.model)
+            if self.stepper.averages:
+                self.stepper.swap_averages()
+                metrics |= {f"ema/{name}": value for name, value in self.evaluation(self.model).items()}
+                self.stepper.swap_averages()
+        self.eval_steps.append(self.done)
+        for name, value in metrics.items():
+            self.metrics.setdefault(name, []).append(value)
+        if self.callbacks:
+            self._tell(metrics)
+        if self.stop is not None and self.done < self.steps:
+            ending = np.broadcast_to(np.asarray(self.stop(self.done, metrics), dtype=bool), (self.members,))
+            self.stopped_at[self.active & ending] = self.done
+            self.active = self.active & ~ending
+            self.stepper.live.copy_(torch.from_numpy(self.active))
+
+    def _tell(self, metrics: dict[str, np.ndarray]) -> None:
+        last = self.stepper.losses[self.done - 1].cpu().double().numpy() if self.done else np.full(self.members, np.nan)
+        told = {"train_loss": last, **metrics}
+        for callback in self.callbacks:
+            if isinstance(self.model, Population):
+                callback(self.done, self.model, dict(told))
+            else:
+                callback(self.done, self.model, {name: float(value[0]) for name, value in told.items()})
+
+    def _check(self) -> None:
+        """Refuse to go on with a loss that is not a number."""
+        since, self._checked = self._checked, self.done
+        if self.nan == "continue" or self.done <= since:
+            return
+        fresh = self.stepper.losses[since : self.done]
+        bad = ~torch.isfinite(fresh) & self.stepper.live
+        if not bad.any():
+            return
+        step, member = bad.nonzero()[0].tolist()
+        who = f" of member {member}" if isinstance(self.model, Population) else ""
+        raise Diverged(
+            f"the loss{who} became {float(fresh[step, member])} at step {since + step} (learning rate "
+            f"{float(self.stepper.lr[member]):g}): lower it, clip the gradient, or pass nan='continue'"
+        )
+
+    def _note(self) -> str:
+        """The newest loss, read seldom: on a GPU reading it waits for the step."""
+        now = time.monotonic()
+        if now - self._noted > 2.0:
+            self._noted = now
+            self._text = f"loss {float(self.stepper.losses[self.done - 1].nanmean()):.4f}"
+        return self._text
+
+    def histories(self) -> list[History]:
+        """What each member leaves behind."""
+        losses = self.stepper.losses[: self.done].double().cpu().numpy()
+        views = self.trainee.layout.views(self.stepper.averages) if self.stepper.averages else None
+        made = []
+        for member in range(self.members):
+            stopped = int(self.stopped_at[member])
+            end = stopped if stopped >= 0 else self.done
+            made.append(
+                History(
+                    steps=np.arange(end),
+                    loss=losses[:end, member],
+                    eval_steps=np.array(self.eval_steps, dtype=int),
+                    metrics={name: np.array([row[member] for row in rows]) for name, rows in self.metrics.items()},
+                    stopped_at=stopped if stopped >= 0 else None,
+                    averaged=None if views is None else {name: view[member].clone() for name, view in views.items()},
+                )
+            )
+        return made
+
+    def _save(self) -> None:
+        assert self.checkpoint is not None
+        stepper, optimizer = self.stepper, self.stepper.optimizer
+        tensors = {f"row.{place}": row for place, row in enumerate(self.trainee.rows)}
+        tensors |= {f"average.{place}": row for place, row in enumerate(stepper.averages)}
+        tensors |= {f"optimizer.{name}": value for name, value in optimizer.state.items()}
+        tensors |= {f"metric.{name}": torch.from_numpy(np.stack(rows)) for name, rows in self.metrics.items()}
+        tensors |= {
+            "generator": self.source.rng.get_state(),
+            "dropout": torch.get_rng_state(),
+            "losses": stepper.losses[: self.done],
+            "table": stepper.table[: self.done],
+            "clock": stepper.clock,
+            "eval_steps": torch.tensor(self.eval_steps, dtype=torch.int64),
+            "active": torch.from_numpy(self.active),
+            "stopped_at": torch.from_numpy(self.stopped_at),
+        }
+        if isinstance(self.stop, EarlyStop):
+            tensors |= {"best": torch.from_numpy(self.stop.best), "waited": torch.from_numpy(self.stop.waited)}
+        strategy = self.trainee.strategy if isinstance(self.trainee, Crowd) else None
+        facts = {"done": self.done, "settings": self.settings, "strategy": strategy, "metrics": list(self.metrics)}
+        write_checkpoint(self.checkpoint.path, tensors, facts)
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        assert self.checkpoint is not None
+        path, done, stepper = self.checkpoint.path, facts["done"], self.stepper
+        if facts["settings"] != self.settings:
+            raise BadInput(f"{path} belongs to a run with other settings: {facts['settings']}, not {self.settings}")
+        if done > self.steps or not torch.equal(tensors["table"], stepper.table[:done]):
+            raise BadInput(f"{path} has done {done} steps of another schedule: take another file or the same schedule")
+        self.done = self._checked = done
+        _copy_rows(path, self.trainee.rows, tensors, "row")
+        _copy_rows(path, stepper.averages, tensors, "average")
+        state = {name.removeprefix("optimizer."): value for name, value in tensors.items() if name[:10] == "optimizer."}
+        if isinstance(stepper.optimizer, TorchOptimizer):
+            stepper.optimizer.load(state)
+        else:
+            for name, value in stepper.optimizer.state.items():
+                value.copy_(state[name])
+        self.source.rng.set_state(tensors["generator"].cpu())
+        self._dropout, self._strategy = tensors["dropout"].cpu(), facts["strategy"]
+        stepper.losses[:done] = tensors["losses"]
+        stepper.clock.copy_(tensors["clock"])
+        self.eval_steps = tensors["eval_steps"].tolist()
+        self.active, self.stopped_at = tensors["active"].cpu().numpy(), tensors["stopped_at"].cpu().numpy()
+        stepper.live.copy_(tensors["active"])
+        self.metrics = {name: list(tensors[f"metric.{name}"].cpu().numpy()) for name in facts["metrics"]}
+        if isinstance(self.stop, EarlyStop):
+            self.stop.best, self.stop.waited = tensors["best"].cpu().numpy(), tensors["waited"].cpu().numpy()
+
+
+def _copy_rows(path: Any, rows: list[Tensor], tensors: dict[str, Tensor], kind: str) -> None:
+    for place, row in enumerate(rows):
+        saved = tensors[f"{kind}.{place}"]
+        if saved.shape != row.shape:
+            raise BadInput(f"{path} holds weights of shape {tuple(saved.shape)}, the model's are {tuple(row.shape)}")
+        row.copy_(saved)

@@ -1,0 +1,85 @@
+"""One update of every member as operations on the device only, so that it can be recorded once and replayed.
+
+Nothing here depends on a Python number that changes from step to step: each member has a clock (updates done), and the
+learning rate is a look-up in the schedule's table at that clock. Members may thus stand at different steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from sandlab.learning.objectives import Objective
+from sandlab.learning.optimizers import SGD, Adam, TorchOptimizer, clip_rows
+from sandlab.learning.trainees import Trainee
+from sandlab.worlds.base import Batch
+
+__all__ = ["Stepper"]
+
+
+@dataclass
+class Stepper:
+    """What changes while members train, all of it on their device.
+
+    lr, decay   base learning rate and weight decay of each member (float64)
+    table       the schedule's factor for each step
+    clock       updates each member has done
+    live        whether each member still trains; the others' weights, averages and clocks stand still
+    losses      (step, member): the training loss of each step; the last row takes what finished members compute
+    """
+
+    trainee: Trainee
+    objective: Objective
+    optimizer: Adam | SGD | TorchOptimizer
+    lr: Tensor
+    decay: Tensor
+    table: Tensor
+    clip: float | None = None
+    ema: float | None = None
+    clock: Tensor = field(init=False)
+    live: Tensor = field(init=False)
+    losses: Tensor = field(init=False)
+    averages: list[Tensor] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        members, first = len(self.trainee), self.trainee.rows[0]
+        device = first.device
+        self.lr, self.decay, self.table = (value.to(device) for value in (self.lr, self.decay, self.table))
+        self.places = torch.arange(members, device=device)
+        self.clock = torch.zeros(members, dtype=torch.int64, device=device)
+        self.live = torch.ones(members, dtype=torch.bool, device=device)
+        kind = torch.float64 if first.dtype == torch.float64 else torch.float32
+        self.losses = torch.full((len(self.table) + 1, members), torch.nan, dtype=kind, device=device)
+        if self.ema is not None:
+            self.averages = [row.clone() for row in self.trainee.rows]
+        self.optimizer.start(self.trainee.rows, self.trainee.layout)
+
+    def update(self, batch: Batch) -> None:
+        """One step of every live member on this batch."""
+        losses, gradients = self.trainee.compute(batch, self.objective)
+        with torch.no_grad():
+            self.apply(losses, gradients)
+
+    def apply(self, losses: Tensor, gradients: list[Tensor]) -> None:
+        """Note the losses and move the weights along the gradients."""
+        last = len(self.table)
+        self.losses.index_put_((self.clock.where(self.live, last), self.places), losses.to(self.losses.dtype))
+        if self.clip is not None:
+            clip_rows(gradients, self.clip)
+        # A rate of zero freezes a member exactly: w · 1 − 0 · direction.
+        rate = (self.lr * self.table[self.clock.clamp(max=last - 1)]).where(self.live, 0.0)
+        self.optimizer.step(self.trainee.rows, gradients, rate, self.decay, self.clock + 1)
+        for average, row in zip(self.averages, self.trainee.rows):
+            weight = torch.where(self.live, 1 - (self.ema or 0.0), 0.0).to(row.dtype).unsqueeze(1)
+            average.lerp_(row, weight)
+        self.clock += self.live
+
+    def swap_averages(self) -> None:
+        """Exchange the weights and their averages; a second call restores them."""
+        with torch.no_grad():
+            for average, row in zip(self.averages, self.trainee.rows):
+                kept = row.clone()
+                row.copy_(average)
+                average.copy_(kept)

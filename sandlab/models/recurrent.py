@@ -1,0 +1,178 @@
+"""Recurrent networks: Elman's and the LSTM, with cells written out so that every state has a name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sandlab.errors import choice, number
+from sandlab.models.activations import ACTIVATIONS
+from sandlab.models.layers import Linear, Point
+from sandlab.models.sequence import SequenceConfig, SequenceModel, State, flat, product_sum
+from sandlab.registry import register
+
+__all__ = ["LSTM", "RNN", "LSTMConfig", "LSTMLayer", "RNNConfig", "RNNLayer"]
+
+RECURRENT_STARTS = ("normal", "orthogonal", "identity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig(SequenceConfig):
+    """Options of the Elman network, beside those of every sequence model.
+
+    activation       "tanh", "relu", "identity" (a linear recurrence), …
+    recurrent_start  of W₂: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
+    """
+
+    activation: str = "tanh"
+    recurrent_start: str = "normal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("activation", self.activation, ACTIVATIONS)
+        choice("recurrent_start", self.recurrent_start, RECURRENT_STARTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMConfig(SequenceConfig):
+    """Options of the LSTM, beside those of every sequence model.
+
+    recurrent_start  of each gate's recurrent matrix: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
+    forget_bias      initial bias of the forget gate: above 0 the cell remembers at first
+    """
+
+    recurrent_start: str = "normal"
+    forget_bias: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("recurrent_start", self.recurrent_start, RECURRENT_STARTS)
+        number("forget_bias", self.forget_bias)
+
+
+class RNNLayer(nn.Module):
+    """h_t = φ(W₁ x_t + b + W₂ h_{t−1}), h₀ = 0.
+
+    `drive` is W₁ x + b for all steps at once, `state` h_t step by step (recorded as `state#0`, `state#1`, …; written,
+    it flows on), `hidden` all states of the sequence.
+    """
+
+    def __init__(self, inputs: int, config: RNNConfig) -> None:
+        super().__init__()
+        self.activation = config.activation
+        self.drive = Linear(inputs, config.width, bias=config.bias, std=config.init_std)
+        self.weight = nn.Parameter(recurrent_matrix(config.width, config.recurrent_start, config.init_std))
+        self.state, self.hidden = Point(), Point()
+
+    def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
+        return self.advance(x, None)[0]
+
+    def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        phi, weight, lead = ACTIVATIONS[self.activation], self.weight, x.shape[:-2]
+        drive = flat(self.drive(x), weight)
+        hidden = _start(drive, state, 0, weight)
+        steps = []
+        for pushed in drive.unbind(-2):
+            hidden = self.state(phi(product_sum(pushed, hidden, weight)))
+            steps.append(hidden)
+        width = weight.shape[-1]
+        return self.hidden(torch.stack(steps, -2).reshape(*lead, -1, width)), (hidden.reshape(*lead, width),)
+
+
+class LSTMLayer(nn.Module):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997, with a forget gate).
+
+        i, f, o = σ(W₁ x_t + b + W₂ h_{t−1})    g = tanh(the same with its own weights)
+        c_t = f ⊙ c_{t−1} + i ⊙ g               h_t = o ⊙ tanh(c_t)
+
+    The rows of `drive.weight` (W₁) and `weight` (W₂) are i, f, o, g in this order. `state` and `cell` are h_t and c_t
+    step by step, `hidden` all h_t of the sequence.
+    """
+
+    def __init__(self, inputs: int, config: LSTMConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.width = width
+        self.drive = Linear(inputs, 4 * width, bias=config.bias, std=config.init_std)
+        gates = [recurrent_matrix(width, config.recurrent_start, config.init_std) for _ in range(4)]
+        self.weight = nn.Parameter(torch.cat(gates))
+        if self.drive.bias is not None:
+            nn.init.constant_(self.drive.bias[width : 2 * width], config.forget_bias)
+        self.cell, self.state, self.hidden = Point(), Point(), Point()
+
+    def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
+        return self.advance(x, None)[0]
+
+    def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        weight, width, lead = self.weight, self.width, x.shape[:-2]
+        drive = flat(self.drive(x), weight)
+        hidden, cell = _start(drive, state, 0, weight), _start(drive, state, 1, weight)
+        steps = []
+        for pushed in drive.unbind(-2):
+            gates = product_sum(pushed, hidden, weight)
+            take, keep, show = gates[..., : 3 * width].sigmoid().chunk(3, -1)
+            cell = self.cell(torch.addcmul(keep * cell, take, gates[..., 3 * width :].tanh()))
+            hidden = self.state(show * cell.tanh())
+            steps.append(hidden)
+        sequence = self.hidden(torch.stack(steps, -2).reshape(*lead, -1, width))
+        return sequence, (hidden.reshape(*lead, width), cell.reshape(*lead, width))
+
+
+@register("models", "rnn")
+class RNN(SequenceModel):
+    """Elman network: h_t = φ(W₁ x_t + b + W₂ h_{t−1}), logits W h_t; with φ the identity, a linear recurrence.
+
+    Activations: `embedded`, `layers.i.{drive,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
+
+    Source: Elman 1990, "Finding structure in time".
+    """
+
+    config_class = RNNConfig
+    config: RNNConfig
+
+    def __init__(self, **options: Any) -> None:
+        config = self.configure(options)
+        super().__init__(config, [RNNLayer(inputs, config) for inputs in _input_widths(config)])
+
+
+@register("models", "lstm")
+class LSTM(SequenceModel):
+    """Long short-term memory: gates decide what the cell keeps, takes and shows.
+
+    Activations: `embedded`, `layers.i.{drive,cell,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
+
+    Source: Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000 (forget gate).
+    """
+
+    config_class = LSTMConfig
+    config: LSTMConfig
+
+    def __init__(self, **options: Any) -> None:
+        config = self.configure(options)
+        super().__init__(config, [LSTMLayer(inputs, config) for inputs in _input_widths(config)])
+
+
+def recurrent_matrix(width: int, start: str, std: float | None) -> Float[Tensor, "width width"]:
+    """Initial recurrent weights of the named kind."""
+    if start == "identity":
+        return torch.eye(width)
+    matrix = torch.empty(width, width)
+    if start == "orthogonal":
+        return nn.init.orthogonal_(matrix)
+    return nn.init.normal_(matrix, std=1 / math.sqrt(width) if std is None else std)
+
+
+def _input_widths(config: SequenceConfig) -> list[int]:
+    return [config.input_width] + [config.width] * (config.layers - 1)
+
+
+def _start(drive: Tensor, state: State | None, which: int, weight: Tensor) -> Tensor:
+    """The state before the first step: zero, or what an earlier piece of the sequence left."""
+    width = weight.shape[-1]
+    rows = drive.shape[:-2]
+    return drive.new_zeros(*rows, width) if state is None else state[which].reshape(*rows, width)

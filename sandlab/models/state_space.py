@@ -1,0 +1,211 @@
+"""Linear state-space models: a diagonal recurrence, fixed or selective, behind a short convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sandlab.errors import choice, integer, require
+from sandlab.models.activations import ACTIVATIONS
+from sandlab.models.layers import Linear, Point, RMSNorm, against
+from sandlab.models.scan import linear_recurrence
+from sandlab.models.sequence import SequenceConfig, SequenceModel, State
+from sandlab.models.transformer import MLPBlock
+from sandlab.registry import register
+
+__all__ = ["MixedLayer", "ShortConvolution", "StateSpace", "StateSpaceConfig", "StateSpaceMixer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateSpaceConfig(SequenceConfig):
+    """Options of a residual stack of state-space layers, beside those of every sequence model.
+
+    state_width     states per channel; expand: channels are expand · width
+    selective       gates, writing and reading depend on the input; False: fixed
+    signed          gates lie in [−1, 1] instead of [0, 1]: a state can change its sign, as parity needs
+    convolution     reach of the short causal convolution before the recurrence (1: none)
+    gated           the output is multiplied by silu of a second branch
+    activation      after the convolution; "identity" leaves a linear system
+    learned_start   train the state before the first step (else it is zero)
+    mlp             activation of a feed-forward block after each mixer, or "none"; mlp_width defaults to 4 · width
+    """
+
+    state_width: int = 8
+    expand: int = 1
+    selective: bool = True
+    signed: bool = False
+    convolution: int = 4
+    gated: bool = True
+    activation: str = "silu"
+    learned_start: bool = False
+    mlp: str = "none"
+    mlp_width: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("state_width", "expand", "convolution"):
+            integer(name, getattr(self, name), low=1)
+        if self.mlp_width is not None:
+            integer("mlp_width", self.mlp_width, low=1)
+        choice("activation", self.activation, ACTIVATIONS)
+        choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
+        fits = self.input_width == self.width
+        require(fits, "width", self.width, f"{self.vocab} (vocab) with one-hot tokens", "or learn the embedding")
+
+
+class ShortConvolution(nn.Module):
+    """y_t = Σ_{j<reach} w_j ⊙ x_{t−j} + b: each channel by itself, the present first."""
+
+    def __init__(self, channels: int, reach: int, *, bias: bool) -> None:
+        super().__init__()
+        self.reach = reach
+        self.weight = nn.Parameter(torch.randn(reach, channels) / reach**0.5)
+        self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
+
+    def forward(self, x: Tensor, before: Tensor | None = None) -> Float[Tensor, "*lead time channel"]:
+        """`before` holds the reach − 1 inputs that came earlier (default: zeros)."""
+        time = x.shape[-2]
+        longer = F.pad(x, (0, 0, self.reach - 1, 0)) if before is None else torch.cat([before, x], -2)
+        y = 0.0 if self.bias is None else against(self.bias, x, 1)
+        for j in range(self.reach):
+            first = self.reach - 1 - j
+            y = y + longer[..., first : first + time, :] * against(self.weight[..., j, :], x, 1)
+        return y
+
+
+class StateSpaceMixer(nn.Module):
+    """h_t[e, n] = a_t[e, n] h_{t−1}[e, n] + B_t[n] u_t[e],   y_t[e] = Σ_n C_t[n] h_t[e, n] + D[e] u_t[e].
+
+    u = φ(convolution(W x)) has expand · width channels e with state_width states n each. Gate: a = σ(α[e, n] + s_t[e]),
+    or 2σ(·) − 1 when signed. Selective: s = W_s u, B = W_B u, C = W_C u; fixed: s = 0, B and C are parameters [e, n].
+    The output is W' (y ⊙ silu(W'' x)) when gated, else W' y.
+
+    Activations: `rise`, `convolution`, `gates` and `hidden` (…, time, channel, state), `read`, `fall`.
+    """
+
+    def __init__(self, config: StateSpaceConfig) -> None:
+        super().__init__()
+        channels, states = config.expand * config.width, config.state_width
+        self.selective, self.signed, self.activation = config.selective, config.signed, config.activation
+        std = config.init_std
+        self.rise = Linear(config.width, channels, bias=config.bias, std=std)
+        reach = config.convolution
+        self.convolution = ShortConvolution(channels, reach, bias=config.bias) if reach > 1 else None
+        kept = 0.5 + 0.49 * torch.rand(channels, states)
+        if config.signed:
+            kept = kept * torch.randint(0, 2, kept.shape).mul(2).sub(1)
+        self.gate_bias = nn.Parameter(((kept + 1) / 2 if config.signed else kept).logit())
+        if config.selective:
+            self.shift = Linear(channels, channels, bias=False, std=std)
+            self.write = Linear(channels, states, bias=False, std=std)
+            self.show = Linear(channels, states, bias=False, std=std)
+        else:
+            # A fixed recurrence fed with noise of variance 1 starts with states of variance 1.
+            self.written = nn.Parameter((1 - kept.square()).sqrt())
+            self.shown = nn.Parameter(torch.randn(channels, states) / states**0.5)
+        self.skip = nn.Parameter(torch.ones(channels))
+        self.start = nn.Parameter(torch.zeros(channels, states)) if config.learned_start else None
+        self.gate = Linear(config.width, channels, bias=config.bias, std=std) if config.gated else None
+        self.gates, self.hidden, self.read = Point(), Point(), Point()
+        self.fall = Linear(channels, config.width, bias=config.bias, std=std)
+
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+        return self.advance(x, None)[0]
+
+    def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        risen = self.rise(x)
+        u = risen if self.convolution is None else self.convolution(risen, None if state is None else state[1])
+        u = ACTIVATIONS[self.activation](u)
+        gates, drive = self._gates_and_drive(u)
+        hidden = self.hidden(self._run(gates, drive, None if state is None else state[0]))
+        shown = self.show(u).unsqueeze(-2) if self.selective else against(self.shown, hidden, 2)
+        y = self.read((hidden * shown).sum(-1) + u * against(self.skip, u, 1))
+        if self.gate is not None:
+            y = y * F.silu(self.gate(x))
+        return self.fall(y), (hidden[..., -1, :, :], self._tail(risen, state))
+
+    def _gates_and_drive(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        wide = u.unsqueeze(-1)
+        level = against(self.gate_bias, wide, 2)
+        level = level + self.shift(u).unsqueeze(-1) if self.selective else level.expand(*u.shape, level.shape[-1])
+        gates = level.sigmoid()
+        gates = self.gates(2 * gates - 1 if self.signed else gates)
+        return gates, wide * (self.write(u).unsqueeze(-2) if self.selective else against(self.written, wide, 2))
+
+    def _run(self, gates: Tensor, drive: Tensor, before: Tensor | None) -> Tensor:
+        if before is None and self.start is not None:
+            before = against(self.start, gates[..., 0, :, :], 2)
+        if before is not None:
+            first = drive[..., :1, :, :] + gates[..., :1, :, :] * before.unsqueeze(-3)
+            drive = torch.cat([first, drive[..., 1:, :, :]], -3)
+        return linear_recurrence(gates.flatten(-2), drive.flatten(-2)).unflatten(-1, gates.shape[-2:])
+
+    def _tail(self, risen: Tensor, state: State | None) -> Tensor:
+        """The last inputs of the convolution, which the next piece of the sequence needs."""
+        reach = 0 if self.convolution is None else self.convolution.reach - 1
+        longer = F.pad(risen, (0, 0, reach, 0)) if state is None else torch.cat([state[1], risen], -2)
+        return longer[..., longer.shape[-2] - reach :, :]
+
+
+class MixedLayer(nn.Module):
+    """x ← x + mixer(norm(x)), then perhaps x ← x + mlp(norm(x)). The mixer stands under the name it is given."""
+
+    def __init__(self, name: str, mixer: nn.Module, config: StateSpaceConfig) -> None:
+        super().__init__()
+        self.mixer_name = name
+        self.mixer_norm = RMSNorm(config.width)
+        self.add_module(name, mixer)
+        self.middle = Point()
+        self.has_mlp = config.mlp != "none"
+        if self.has_mlp:
+            self.mlp_norm = RMSNorm(config.width)
+            hidden = config.mlp_width or 4 * config.width
+            self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
+        self.stream = Point()
+
+    @property
+    def mixer(self) -> Any:
+        return getattr(self, self.mixer_name)
+
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+        return self._rest(x + self.mixer(self.mixer_norm(x)))
+
+    def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        added, state = self.mixer.advance(self.mixer_norm(x), state)
+        return self._rest(x + added), state
+
+    def _rest(self, x: Tensor) -> Tensor:
+        x = self.middle(x)
+        return self.stream(x + self.mlp(self.mlp_norm(x)) if self.has_mlp else x)
+
+
+@register("models", "state-space")
+class StateSpace(SequenceModel):
+    """Stack of diagonal linear recurrences h_t = a_t ⊙ h_{t−1} + B_t u_t, computed by a parallel scan.
+
+    With `selective` gates, reading and writing depend on the token (as in Mamba), else they are fixed (as in S4D);
+    `signed` lets gates be negative, without which no finite precision tracks parity. See `StateSpaceMixer` for the
+    formulas.
+
+    Activations: `embedded`, `layers.i.recurrence.{rise,convolution,gates,hidden,read,fall}`, `layers.i.{middle,stream}`,
+    `layers.i.mlp.hidden`, `final`, `logits`. `advance` reads a sequence in pieces.
+
+    Source: Gu, Goel and Ré 2022 (S4); Gu and Dao 2023 (Mamba); Grazzi et al. 2024 and Sarrof, Veitsman and Hahn 2024
+    (sign of the gates).
+    """
+
+    config_class = StateSpaceConfig
+    config: StateSpaceConfig
+
+    def __init__(self, **options: Any) -> None:
+        config = self.configure(options)
+        layers = [MixedLayer("recurrence", StateSpaceMixer(config), config) for _ in range(config.layers)]
+        super().__init__(config, layers)
+
+    def last_norm(self) -> nn.Module:
+        return RMSNorm(self.config.width)

@@ -1,0 +1,1 @@
+"""Markov chains: what one and two layers of attention learn of them, and why."""

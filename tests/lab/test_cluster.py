@@ -1,0 +1,79 @@
+"""Studies on Ray: the same digits, whatever happens to nodes and drivers. Two raylets stand for two machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+import pytest
+from toys import average, uniform
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.lab.cluster import Cluster
+from sandlab.lab.jobs import Needs
+from sandlab.lab.store import Store
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def two_nodes():
+    from ray.cluster_utils import Cluster as Raylets
+
+    raylets = Raylets(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = raylets.add_node(num_cpus=1)
+    try:
+        yield raylets, second
+    finally:
+        raylets.shutdown()
+
+
+def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
+    raylets, second = two_nodes
+    settings = {"seeds": 40, "pause": 0.3}
+    here = f"ray:{raylets.address}"
+    process = drive.start(here, **settings)
+    drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 6, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = len(Store(drive.store).cache.stored())
+    assert 6 <= kept < 40
+
+    process = drive.start(here, **settings)
+    drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= kept + 4, process)
+    raylets.remove_node(second, allow_graceful=False)
+    answer = drive.finish(process)
+
+    assert answer["jobs"]["jobs"] == 40
+    assert answer["jobs"]["cached"] >= kept
+    assert answer["jobs"]["cached"] + answer["jobs"]["computed"] == 40
+    assert len(Store(drive.store).cache.stored()) == 40
+    rows = Store(drive.store).index.rows("select key from jobs")
+    assert max(Counter(row["key"] for row in rows).values()) == 1
+    whole = sl.run(uniform, store=tmp_path / "other", settings=settings | {"pause": 0.0})
+    assert answer["metrics"] == whole.metrics
+
+
+def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_wishes(tmp_path, monkeypatch):
+    seen = []
+    ray = Cluster()
+    try:
+        report = sl.run(uniform, store=tmp_path / "a", on=ray, progress=lambda p: seen.append(str(p)))
+        assert report.findings == sl.run(uniform, store=tmp_path / "b").findings
+        assert any("1 nodes" in line and "running" in line for line in seen)
+        with pytest.raises(RuntimeError, match=r"toys:average\(Toy\(seed=3.*the third one breaks"):
+            sl.run(uniform, store=tmp_path / "a", on=ray, settings={"trouble": "raise"})
+        monkeypatch.setattr(average, "needs", {"cpus": 10_000}, raising=False)
+        with pytest.raises(BadInput, match="no node of the cluster has 10000 CPUs"):
+            sl.run(uniform, store=tmp_path / "a", on=ray, settings={"size": 77})
+    finally:
+        ray.close()
+
+
+def test_needs_default_to_one_core_and_to_a_gpu_only_on_cuda():
+    from toys import Toy
+
+    assert Needs.of(average, Toy(0)) == Needs(1, 0, 0)
+    assert Needs.of(average, Toy(0, device="cuda")) == Needs(1, 1, 0)
