@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, nearest, number, require
 from sandlab.registry import register
+from sandlab.worlds.algebra.holonomy import Holonomy, holonomy
 from sandlab.worlds.algebra.semigroups import LARGEST, Semigroup, enumerate_semigroup
 from sandlab.worlds.automata.running import Runner
 from sandlab.worlds.automata.words import bounds, draw_words
@@ -100,6 +101,16 @@ class Automaton(World):
     def semigroup(self, limit: int = LARGEST) -> Semigroup:
         """The transformation semigroup T(A); more than `limit` elements are refused."""
         return enumerate_semigroup(self.maps, limit)
+
+    @cached_property
+    def decomposition(self) -> Holonomy:
+        """Levels that permute or reset, Krohn–Rhodes in its holonomy form."""
+        return holonomy(self.maps)
+
+    @property
+    def is_solvable(self) -> bool:
+        """Every group inside the semigroup is solvable: then a circuit of constant depth exists."""
+        return self.decomposition.solvable
 
     @cached_property
     def runner(self) -> Runner:
