@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -11,12 +12,22 @@ from torch import Tensor, nn
 
 from sandlab.models.layers import Linear, Point, against
 
-__all__ = ["Attention", "allowed_keys", "rotate"]
+__all__ = ["Attention", "Slot", "allowed_keys", "rotate"]
+
+
+class Slot(Protocol):
+    """One attention layer's place in a key-value cache (see cache.py)."""
+
+    positions: Tensor
+
+    def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Put the new keys and values behind the old ones and return all of them."""
+        ...
 
 
 def allowed_keys(
-    queries: Int[Tensor, "query"], keys: Int[Tensor, "key"], *, causal: bool, window: int | None
-) -> Bool[Tensor, "query key"]:
+    queries: Int[Tensor, "*lead query"], keys: Int[Tensor, "key"], *, causal: bool, window: int | None
+) -> Bool[Tensor, "*lead query key"]:
     """Which key positions each query position may attend to: not the future, not further back than the window."""
     distance = queries.unsqueeze(-1) - keys
     allowed = torch.ones_like(distance, dtype=torch.bool)
@@ -27,7 +38,7 @@ def allowed_keys(
     return allowed
 
 
-def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "time"], base: float) -> Tensor:
+def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*lead time"], base: float) -> Tensor:
     """Rotary encoding: turn each pair of coordinates (i, i + dim/2) by position · base^(−2i/dim)."""
     half = x.shape[-1] // 2
     # Angles in at least float32: half precision cannot tell positions beyond a few hundred apart.
@@ -59,8 +70,6 @@ class Attention(nn.Module):
     output_map False: each head's value map writes into the stream itself (width to width) and heads are added up
     fused      use torch's fused kernel when nothing inside is recorded (faster; has no second derivative)
     """
-
-    slopes: Tensor
 
     def __init__(
         self,
@@ -94,23 +103,29 @@ class Attention(nn.Module):
         self.output = Linear(inner, width, bias=bias, std=std) if output_map else SumOfHeads(heads)
         if positions == "relative":
             self.distance_bias = nn.Parameter(torch.zeros(heads, 2 * length - 1))
-        if positions == "alibi":
-            self.register_buffer("slopes", 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads), persistent=False)
 
-    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
-        positions = torch.arange(x.shape[-2], device=x.device)
+    def forward(
+        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
+    ) -> Float[Tensor, "*lead time width"]:
+        """With a `slot` of a key-value cache, `x` continues the sequences whose keys and values it holds."""
         query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
+        positions = torch.arange(x.shape[-2], device=x.device) if slot is None else slot.positions
         if self.position_kind == "rotary":
             query, key = rotate(query, positions, self.rotary_base), rotate(key, positions, self.rotary_base)
-        mixed = self._fused(query, key, value) if self._can_fuse() else self._explicit(query, key, value, positions)
-        mixed = self.mixed(mixed.transpose(-2, -3).flatten(-2))
-        return self.output(mixed)
+        if slot is not None:
+            mixed = self._explicit(query, *slot.extend(key, value), positions)
+        elif self._can_fuse():
+            mixed = self._fused(query, key, value)
+        else:
+            mixed = self._explicit(query, key, value, positions)
+        return self.output(self.mixed(mixed.transpose(-2, -3).flatten(-2)))
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
+        keys = torch.arange(key.shape[-2], device=key.device)
         scores = query @ key.mT * self.scale
-        bias = self._position_bias(positions, scores)
+        bias = self._position_bias(positions.unsqueeze(-1) - keys, scores)
         scores = self.scores(scores if bias is None else scores + bias)
-        allowed = allowed_keys(positions, positions, causal=self.causal, window=self.window)
+        allowed = allowed_keys(positions, keys, causal=self.causal, window=self.window)
         pattern = self.pattern(self._normalise(scores, allowed))
         if self.dropout and self.training:
             pattern = F.dropout(pattern, self.dropout)
@@ -125,13 +140,18 @@ class Attention(nn.Module):
         largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
         return largest / largest.sum(-1, keepdim=True)
 
-    def _position_bias(self, positions: Tensor, scores: Tensor) -> Tensor | None:
-        distance = positions.unsqueeze(-1) - positions
+    def _position_bias(self, distance: Int[Tensor, "*lead query key"], scores: Tensor) -> Tensor | None:
         if self.position_kind == "alibi":
-            return -self.slopes.view(-1, 1, 1) * distance.abs().to(scores.dtype)
-        if self.position_kind == "relative":
-            return against(self.distance_bias[..., distance + self.length - 1], scores, 3)
-        return None
+            slopes = 2.0 ** (
+                -8.0 * torch.arange(1, self.heads + 1, dtype=scores.dtype, device=scores.device) / self.heads
+            )
+            return -slopes.view(-1, 1, 1) * distance.abs()
+        if self.position_kind != "relative":
+            return None
+        bias = self.distance_bias[..., distance + self.length - 1]
+        if distance.ndim == 2:
+            return against(bias, scores, 3)
+        return bias.squeeze(-3).movedim(0, 1)  # a cache: (head, batch, 1, query, key)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +15,9 @@ from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, number, require
 from sandlab.models.activations import ACTIVATIONS
-from sandlab.models.attention import Attention
+from sandlab.models.attention import Attention, Slot
 from sandlab.models.base import Config, Model
+from sandlab.models.cache import KeyValueCache
 from sandlab.models.layers import Embedding, LayerNorm, Linear, Point, Positions, RMSNorm, against, linear, one_hot
 from sandlab.registry import register
 
@@ -140,8 +143,9 @@ class TransformerConfig(Config):
 
 
 def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
-    """sin(t / 10000^(2i/width)) and cos of the same, interleaved."""
-    angle = torch.arange(length).unsqueeze(-1) * 10000.0 ** (-torch.arange(0, width, 2) / width)
+    """sin(t / 10000^(2i/width)) and cos of the same, interleaved; float64 (Vaswani et al. 2017)."""
+    speed = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angle = torch.arange(length).unsqueeze(-1) * speed
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[:, :width]
 
 
@@ -192,13 +196,16 @@ class Layer(nn.Module):
             self.mlp_norm = _norm(config)
         self.stream = Point()
 
-    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
-        x = self.middle(self._branch(x, self.attention, self.attention_norm))
+    def forward(
+        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
+    ) -> Float[Tensor, "*lead time width"]:
+        attention = self.attention if slot is None else partial(self.attention, slot=slot)
+        x = self.middle(self._branch(x, attention, self.attention_norm))
         if self.has_mlp:
             x = self._branch(x, self.mlp, self.mlp_norm)
         return self.stream(x)
 
-    def _branch(self, x: Tensor, block: nn.Module, norm: nn.Module) -> Tensor:
+    def _branch(self, x: Tensor, block: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         added = block(x if self.config.norm == "post" else norm(x))
         if self.config.dropout and self.training:
             added = F.dropout(added, self.config.dropout)
@@ -242,7 +249,12 @@ class Transformer(Model):
             self.readout_bias = nn.Parameter(torch.zeros(outputs))
         self.logits = Point()
 
-    def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time outputs"]:
+    def forward(
+        self, inputs: Int[Tensor, "*lead time"], cache: KeyValueCache | None = None
+    ) -> Float[Tensor, "*lead time outputs"]:
+        """Logits of every position (or the last). With a cache from `start_cache`, inputs continue its sequences."""
+        if cache is not None:
+            return self._continue(inputs, cache)
         time = inputs.shape[-1]
         longest = self.config.length
         require(
@@ -256,19 +268,46 @@ class Transformer(Model):
             x = x[..., -1:, :]
         return self.read_out(self.final(x))
 
-    def embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time width"]:
-        """Tokens and, for the kinds that live in the stream, positions."""
+    def start_cache(self, batch: int, capacity: int | None = None) -> KeyValueCache:
+        """An empty key-value cache for `batch` sequences of at most `capacity` tokens (default: the model's length).
+
+        >>> cache = model.start_cache(batch=8)
+        >>> logits = model(prompts, cache=cache)          # every row grows by the given tokens
+        >>> cache.rollback(lengths)                       # and can be shortened again, each to its own length
+        """
+        require(self.config.causal, "causal", False, "True for a cache", "an encoder sees the tokens that are to come")
+        capacity = self.config.length if capacity is None else capacity
+        integer("capacity", capacity, low=1, high=self.config.length, hint="build the model with a larger length")
+        attentions = [cast(Layer, layer).attention for layer in self.layers] * self.config.loops
+        return KeyValueCache(integer("batch", batch, low=1), capacity, attentions)
+
+    @torch.no_grad()
+    def _continue(self, inputs: Int[Tensor, "batch new"], cache: KeyValueCache) -> Float[Tensor, "batch new outputs"]:
+        slots = iter(cache.grow(inputs))
+        x = self.embed(inputs, cache.places)
+        for _ in range(self.config.loops):
+            for layer in self.layers:
+                x = layer(x, next(slots))
+        if self.config.read == "last":
+            x = x[..., -1:, :]
+        return self.read_out(self.final(x))
+
+    def embed(
+        self, inputs: Int[Tensor, "*lead time"], places: Int[Tensor, "*lead time"] | None = None
+    ) -> Float[Tensor, "*lead time width"]:
+        """Tokens and, for the kinds that live in the stream, positions: 0, 1, 2, … unless `places` says otherwise."""
         config, time = self.config, inputs.shape[-1]
         if config.embedding == "one-hot":
             x = one_hot(inputs, config.vocab, self.dtype)
         else:
             x = self.embedding(inputs)
+        rows = slice(0, time) if places is None else places
         if config.positions == "learned":
-            x = x + against(self.position(time), x, 2)
+            x = x + (against(self.position(time), x, 2) if places is None else self.position.weight[places])
         elif config.positions == "sinusoidal":
-            x = x + self.sinusoid[:time].to(x.dtype)
+            x = x + self.sinusoid[rows].to(x.dtype)
         elif config.positions == "one-hot":
-            place = torch.eye(config.length, dtype=x.dtype, device=x.device)[:time]
+            place = torch.eye(config.length, dtype=x.dtype, device=x.device)[rows]
             x = torch.cat([x, place.expand(*x.shape[:-1], config.length)], -1)
         if config.embedding_dropout and self.training:
             x = F.dropout(x, config.embedding_dropout)
