@@ -8,13 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sandlab.errors import choice
+
 __all__ = ["linear_recurrence"]
 
 
 def linear_recurrence(
-    gates: Float[Tensor, "*lead time channel"], drive: Float[Tensor, "*lead time channel"]
+    gates: Float[Tensor, "*lead time channel"], drive: Float[Tensor, "*lead time channel"], *, method: str = "auto"
 ) -> Float[Tensor, "*lead time channel"]:
-    """h_t = a_t ⊙ h_{t−1} + b_t with h₀ = 0, for all t at once.
+    """h_t = a_t ⊙ h_{t−1} + b_t with h₀ = 0: by a parallel "scan", by "steps", or ("auto") by steps on a CPU only.
 
     The maps h ↦ a h + b compose associatively, (a', b') ∘ (a, b) = (a' a, a' b + b'), so neighbours are composed, the
     half as long recurrence is solved the same way, and the skipped steps are filled in: depth ⌈log₂ T⌉, work
@@ -22,8 +24,20 @@ def linear_recurrence(
 
     Source: Blelloch 1993, "Prefix sums and their applications"; Martin and Cundy 2018.
     """
+    choice("method", method, ("auto", "scan", "steps"))
     gates, drive = torch.broadcast_tensors(gates, drive)
-    return _Recurrence.apply(gates, drive)
+    # A CPU core gains nothing from depth log₂ T and would pay for the scan's extra traffic with memory.
+    by_steps = method == "steps" or (method == "auto" and drive.device.type == "cpu")
+    return _Recurrence.apply(gates, drive, by_steps)
+
+
+def _steps(gates: Tensor, drive: Tensor) -> Tensor:
+    hidden = drive[..., 0, :]
+    steps = [hidden]
+    for gate, push in zip(gates.unbind(-2)[1:], drive.unbind(-2)[1:]):
+        hidden = torch.addcmul(push, gate, hidden)
+        steps.append(hidden)
+    return torch.stack(steps, -2)
 
 
 def _scan(gates: Tensor, drive: Tensor) -> Tensor:
@@ -46,19 +60,23 @@ class _Recurrence(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(gates: Tensor, drive: Tensor) -> Tensor:
-        return _scan(gates, drive)
+    def forward(gates: Tensor, drive: Tensor, by_steps: bool) -> Tensor:
+        if by_steps:
+            return _steps(gates, drive)
+        # A custom function may not return its own input.
+        return _scan(gates, drive) if drive.shape[-2] > 1 else drive.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
         ctx.save_for_backward(inputs[0], output)
+        ctx.by_steps = inputs[2]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         gates, hidden = ctx.saved_tensors
         last = torch.zeros_like(gates[..., :1, :])
         following = torch.cat([gates[..., 1:, :], last], -2)
         # Run backwards in time by the same function, so that it can be differentiated again.
-        sent = _Recurrence.apply(following.flip(-2), gradient.flip(-2)).flip(-2)
+        sent = _Recurrence.apply(following.flip(-2), gradient.flip(-2), ctx.by_steps).flip(-2)
         before = torch.cat([last, hidden[..., :-1, :]], -2)
-        return sent * before, sent
+        return sent * before, sent, None

@@ -71,10 +71,10 @@ class ShortConvolution(nn.Module):
         """`before` holds the reach − 1 inputs that came earlier (default: zeros)."""
         time = x.shape[-2]
         longer = F.pad(x, (0, 0, self.reach - 1, 0)) if before is None else torch.cat([before, x], -2)
-        y = 0.0 if self.bias is None else against(self.bias, x, 1)
+        y = torch.zeros_like(x) if self.bias is None else against(self.bias, x, 1).expand_as(x)
         for j in range(self.reach):
             first = self.reach - 1 - j
-            y = y + longer[..., first : first + time, :] * against(self.weight[..., j, :], x, 1)
+            y = torch.addcmul(y, longer[..., first : first + time, :], against(self.weight[..., j, :], x, 1))
         return y
 
 
@@ -192,8 +192,8 @@ class StateSpace(SequenceModel):
     `signed` lets gates be negative, without which no finite precision tracks parity. See `StateSpaceMixer` for the
     formulas.
 
-    Activations: `embedded`, `layers.i.recurrence.{rise,convolution,gates,hidden,read,fall}`, `layers.i.{middle,stream}`,
-    `layers.i.mlp.hidden`, `final`, `logits`. `advance` reads a sequence in pieces.
+    Activations: `embedded`, `layers.i.recurrence.{rise,convolution,gates,hidden,read,fall}`, `layers.i.middle`,
+    `layers.i.mlp.hidden`, `layers.i.stream`, `final`, `logits`. `advance` reads a sequence in pieces.
 
     Source: Gu, Goel and Ré 2022 (S4); Gu and Dao 2023 (Mamba); Grazzi et al. 2024 and Sarrof, Veitsman and Hahn 2024
     (sign of the gates).
