@@ -34,7 +34,8 @@ class TransformerConfig(Config):
     layers, heads   number of layers; heads per layer, one number or one per layer
     width           of the residual stream; head_width defaults to width / heads, mlp_width to 4 · width
     outputs         classes of the readout (default: vocab)
-    mlp             activation of the feed-forward block, or "none" for an attention-only model
+    mlp             activation of the feed-forward block, or "none" for an attention-only model; gated: a linear gate
+                    multiplies its hidden units
     norm            "none", "pre" or "post"; norm_kind "layer" or "rms"
     positions       "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot" (appended to the token)
     embedding       "learned" or "one-hot"; dropout rates: residual branches, attention weights, embeddings
@@ -58,6 +59,7 @@ class TransformerConfig(Config):
     outputs: int | None = None
     causal: bool = True
     mlp: str = "gelu"
+    gated: bool = False
     norm: str = "pre"
     norm_kind: str = "layer"
     positions: str = "learned"
@@ -150,17 +152,21 @@ def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
 
 
 class MLPBlock(nn.Module):
-    """W₂ φ(W₁ x + b₁) + b₂."""
+    """W₂ φ(W₁ x + b₁) + b₂; gated: W₂ [φ(W₁ x + b₁) ⊙ (W_g x + b_g)] + b₂ (Shazeer 2020)."""
 
-    def __init__(self, width: int, hidden: int, activation: str, *, bias: bool, std: float | None) -> None:
+    def __init__(
+        self, width: int, hidden: int, activation: str, *, bias: bool, std: float | None, gated: bool = False
+    ) -> None:
         super().__init__()
         self.rise = Linear(width, hidden, bias=bias, std=std)
+        self.gate = Linear(width, hidden, bias=bias, std=std) if gated else None
         self.hidden = Point()
         self.fall = Linear(hidden, width, bias=bias, std=std)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fall(self.hidden(ACTIVATIONS[self.activation](self.rise(x))))
+        hidden = ACTIVATIONS[self.activation](self.rise(x))
+        return self.fall(self.hidden(hidden if self.gate is None else hidden * self.gate(x)))
 
 
 class Layer(nn.Module):
@@ -190,7 +196,9 @@ class Layer(nn.Module):
         self.has_mlp = config.mlp != "none"
         if self.has_mlp:
             hidden = config.mlp_width or 4 * config.width
-            self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
+            self.mlp = MLPBlock(
+                config.width, hidden, config.mlp, bias=config.bias, std=config.init_std, gated=config.gated
+            )
             if config.zero_mlp:
                 nn.init.zeros_(self.mlp.fall.weight)
             self.mlp_norm = _norm(config)

@@ -1,0 +1,158 @@
+"""The long tail of errors: transformers against an LSTM on flip-flop language modelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sandlab import figures
+from sandlab.lenses.tail_errors import best_so_far
+from sandlab.studies.base import Lab, Outcome, study
+from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
+
+TITLES = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dense": "dense tail, FFL(0.1)"}
+
+
+TRANSFORMER = Run()
+RECURRENT = Run(model="lstm", width=128, steps=300, batch_size=16)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The transformer's run and the LSTM's, and how many seeds of each."""
+
+    seeds: int = 4
+    lstm_seeds: int = 4
+    transformer: Run = TRANSFORMER
+    lstm: Run = RECURRENT
+
+
+FULL = Settings(
+    seeds=8,
+    lstm_seeds=16,
+    transformer=Run(
+        length=512, layers=4, width=256, heads=4, steps=10_000, batch_size=16, lr=3e-4, targets=300_000, checks=40
+    ),
+    lstm=Run(model="lstm", length=512, width=128, steps=500, batch_size=16, lr=1e-3, targets=300_000),
+)
+
+
+@study(
+    "flip-flop/long-tail",
+    title="Perfect in distribution, wrong in the tails: transformers on a one-bit memory",
+    source=f"{SOURCE}, Figures 2 and 6 (results R1, R2)",
+    tour=False,
+    quick=Settings(),
+    full=FULL,
+    claims=[
+        Claim(
+            "transformer-in-distribution",
+            "A transformer learns to answer every read of its training distribution.",
+            f"{SOURCE}, §4",
+            "mean read error on FFL(0.8)",
+            Below(0.002),
+            paper="about 0",
+        ),
+        Claim(
+            "transformer-tail",
+            "Yet most transformers answer some reads of a shifted distribution wrongly.",
+            f"{SOURCE}, (R1)",
+            "share of seeds with an error on the sparse or the dense tail",
+            Above(0.5),
+            over="share",
+            paper="most runs never reach 0",
+        ),
+        Claim(
+            "transformer-tail-size",
+            "The tail error is not a rounding effect.",
+            f"{SOURCE}, Figure 2",
+            "mean over seeds of the larger of the two tail errors",
+            Above(0.002),
+        ),
+        Claim(
+            "lstm-zero",
+            "A one-layer LSTM makes no error at all, on any of the three sets, with far fewer steps.",
+            f"{SOURCE}, (R2)",
+            "share of seeds with exactly zero errors on all three sets",
+            Above(0.5),
+            over="share",
+            paper="100 of 100 runs",
+        ),
+        Claim(
+            "erratic",
+            "After the training error is gone the tail error still moves up and down.",
+            f"{SOURCE}, Figure 6",
+            "mean number of rises of the tail error along the second half of training",
+            Above(0.5),
+            paper="erratic, non-monotone curves",
+        ),
+    ],
+)
+def long_tail(config: Settings, lab: Lab) -> Outcome:
+    """A memory cell is written, ignored and read; a read must repeat the latest write.
+
+    Both models are trained on FFL(0.8) (a tenth of the instructions write, a tenth read) with AdamW, 50 steps of
+    warm-up and linear decay, on fresh strings; only answers to reads count. They are then tested on fresh strings of
+    the same language, of the sparse one (p_i = 0.98: long waits) and of the dense one (p_i = 0.1: many distractors).
+
+    Quick: strings of 64 tokens, 2 layers, width 64; at this length it is the dense tail that breaks. Full: strings of
+    512 tokens as published, where both tails break. In the figure, thin lines are seeds, thick ones the best so far;
+    the LSTM's line lies on the axis. Errors are drawn on a scale that is linear near zero, so that an exact zero is
+    visible as such.
+    """
+    crowd = split_seeds(config.transformer, config.seeds, lab.device)
+    recurrent = split_seeds(config.lstm, config.lstm_seeds, lab.device)
+    found = lab.map(train_run, [*crowd, *recurrent], label="flip-flop runs")
+    transformers, lstms = found[: len(crowd)], found[len(crowd) :]
+    tails = np.maximum(by_seed(transformers, "final", "sparse"), by_seed(transformers, "final", "dense"))
+    lstm_errors = sum(by_seed(lstms, "final", f"{name}_errors") for name in SETS)
+    measurements = {
+        "transformer-in-distribution": by_seed(transformers, "final", "in"),
+        "transformer-tail": (tails > 0).astype(float),
+        "transformer-tail-size": tails,
+        "lstm-zero": (np.asarray(lstm_errors) == 0).astype(float),
+        "erratic": _rises(transformers),
+    }
+    return Outcome(measurements, {"curves": _draw(transformers, lstms)}, {"errors": _table(transformers, lstms)})
+
+
+def _rises(results: list[dict[str, Any]]) -> np.ndarray:
+    """How often the worse tail error goes up between evaluations in the second half of each run."""
+    rises = []
+    for result in results:
+        worst = np.maximum(result["curves"]["sparse"], result["curves"]["dense"])
+        late = worst[:, worst.shape[1] // 2 :]
+        rises.append((np.diff(late, axis=1) > 0).sum(1))
+    return np.concatenate(rises)
+
+
+def _draw(transformers: list[dict[str, Any]], lstms: list[dict[str, Any]]) -> Any:
+    figure, axes = figures.new(columns=3, width=3.6, height=3.0)
+    for axis, name in zip(axes, SETS):
+        for results, colour, label in ((transformers, 0, "transformer"), (lstms, 1, "LSTM")):
+            curves = np.concatenate([result["curves"][name] for result in results])
+            steps = results[0]["steps"]
+            shade = figures.COLOURS[colour]
+            for curve in curves:
+                axis.plot(steps, curve, color=shade, linewidth=0.6, alpha=0.6, linestyle="-")
+            best = np.median(best_so_far(curves), 0)
+            axis.plot(steps, best, color=shade, label=label, linestyle="-" if colour == 0 else "--")
+        axis.set_yscale("symlog", linthresh=1e-3)
+        axis.set_ylim(0, 1)
+        axis.set(title=TITLES[name], xlabel="training step")
+    axes[0].set_ylabel("read error")
+    axes[0].legend()
+    return figure
+
+
+def _table(transformers: list[dict[str, Any]], lstms: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for label, results in (("transformer", transformers), ("LSTM", lstms)):
+        values = {name: by_seed(results, "final", name) for name in SETS}
+        for seed in range(len(values["in"])):
+            errors = {name: float(values[name][seed]) for name in SETS}
+            rows.append({"model": label, "seed": seed, "parameters": results[0]["parameters"], **errors})
+    return rows

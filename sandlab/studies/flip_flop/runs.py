@@ -1,0 +1,168 @@
+"""Training runs on flip-flop languages, shared by the studies of this chapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sandlab.learning.objectives import CrossEntropy
+from sandlab.learning.penalties import Penalised, SequenceMean, Sharpening
+from sandlab.learning.population import Population
+from sandlab.learning.training import train
+from sandlab.lenses.tail_errors import tail_error, wrong_targets
+from sandlab.models.recurrent import LSTM
+from sandlab.models.transformer import Transformer
+from sandlab.random import rng
+from sandlab.worlds.flip_flop import FlipFlop
+
+__all__ = ["SETS", "SOURCE", "Run", "by_seed", "evaluation_worlds", "split_seeds", "train_run"]
+
+SOURCE = "Liu et al. 2023, Exposing attention glitches with flip-flop language modeling"
+SETS = ("in", "sparse", "dense")
+SPARSE, DENSE = 0.98, 0.1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setting, trained for several seeds.
+
+    seeds, data_seeds   of the initial weights, and of the data (None: the same stream for all, seed 0)
+    ignore              shares p_i of the training languages, drawn per string; `extra_ignore` and `extra_steps` go on
+                        from there with a fresh schedule
+    recipe              AdamW (0.9, 0.999), warm-up of 50 steps, linear decay to 0
+    targets             reads per evaluation set at the end; `checks` evaluations on small fixed sets along the way
+    """
+
+    seeds: tuple[int, ...] = (0,)
+    data_seed: int = 0
+    device: str = "cpu"
+    model: str = "transformer"
+    length: int = 64
+    ignore: tuple[float, ...] = (0.8,)
+    mode: str = "clean"
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    gated: bool = False
+    positions: str = "learned"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    sharpen: str = ""
+    sharpen_strength: float = 0.0
+    sharpen_layers: str = "*"
+    average: str = "read"
+    steps: int = 1200
+    batch_size: int = 32
+    lr: float = 1e-3
+    weight_decay: float = 0.1
+    extra_ignore: tuple[float, ...] = ()
+    extra_steps: int = 0
+    targets: int = 20_000
+    checks: int = 12
+    label: str = ""
+
+
+def train_run(run: Run) -> dict[str, Any]:
+    """Final errors (set → errors, counts per seed), error curves, losses and parameter count of a run."""
+    device = run.device
+    if device != "cpu":
+        torch.set_float32_matmul_precision("high")
+    crowd = Population(lambda seed: build(run), seeds=run.seeds).to(device)
+    fixed = {name: world.sample(200, rng=rng(7, name, device=device)) for name, world in evaluation_worlds(run).items()}
+
+    def errors(model: Any) -> dict[str, Any]:
+        return {name: wrong_targets(model, batch).flatten(1).sum(1) / batch.mask.sum() for name, batch in fixed.items()}
+
+    histories = _train(crowd, run, run.ignore, run.steps, errors, "data")
+    curves = {name: np.stack([history.metrics[name] for history in histories]) for name in SETS}
+    result = {
+        "steps": histories[0].eval_steps,
+        "curves": curves,
+        "loss": np.stack([history.loss for history in histories]),
+        "first": _final(crowd, run),
+        "parameters": sum(weight.numel() for weight in crowd.template.parameters()),
+    }
+    if run.extra_steps:
+        _train(crowd, run, run.extra_ignore, run.extra_steps, None, "more data")
+        result["final"] = _final(crowd, run)
+    else:
+        result["final"] = result["first"]
+    return result
+
+
+def build(run: Run) -> nn.Module:
+    """The model of a run."""
+    if run.model == "lstm":
+        return LSTM(vocab=5, width=run.width, layers=1)
+    return Transformer(
+        vocab=5,
+        length=run.length - 1,
+        layers=run.layers,
+        heads=run.heads,
+        width=run.width,
+        gated=run.gated,
+        positions=run.positions,
+        dropout=run.dropout,
+        attention_dropout=run.attention_dropout,
+        embedding_dropout=run.embedding_dropout,
+    )
+
+
+def evaluation_worlds(run: Run) -> dict[str, FlipFlop]:
+    """In distribution, sparse tail FFL(0.98), dense tail FFL(0.1): reads only, whatever was trained on."""
+    return {
+        "in": FlipFlop.ignoring(*run.ignore, length=run.length),
+        "sparse": FlipFlop.ignoring(SPARSE, length=run.length),
+        "dense": FlipFlop.ignoring(DENSE, length=run.length),
+    }
+
+
+def _train(crowd: Population, run: Run, ignore: tuple[float, ...], steps: int, evaluate: Any, stream: str) -> Any:
+    return train(
+        crowd,
+        FlipFlop.ignoring(*ignore, length=run.length, mode=run.mode),
+        steps=steps,
+        batch_size=run.batch_size,
+        rng=rng(run.data_seed, stream, device=run.device),
+        objective=_objective(run, steps),
+        lr=run.lr,
+        weight_decay=run.weight_decay,
+        schedule="linear",
+        warmup=50,
+        evaluate=evaluate,
+        every=max(1, steps // run.checks),
+    )
+
+
+def _objective(run: Run, steps: int) -> Any:
+    plain: Any = SequenceMean() if run.average == "sequence" else CrossEntropy()
+    if not run.sharpen:
+        return plain
+    return Penalised(plain, (Sharpening(run.sharpen_strength, run.sharpen, layers=run.sharpen_layers, steps=steps),))
+
+
+def _final(crowd: Population, run: Run) -> dict[str, Any]:
+    """Errors over many reads of each evaluation set; a member's rate is over the same strings as the others'."""
+    found = {}
+    for name, world in evaluation_worlds(run).items():
+        rates = tail_error(crowd, world, targets=run.targets, rng=rng(11, name, device=run.device), chunk=256)
+        found[name] = np.array([rate.rate for rate in rates])  # type: ignore[union-attr]
+        found[f"{name}_errors"] = np.array([rate.errors for rate in rates])  # type: ignore[union-attr]
+    return found
+
+
+def split_seeds(run: Run, seeds: int, device: str) -> list[Run]:
+    """One job per seed on a CPU, where jobs share the cores; one population on a GPU."""
+    groups: Sequence[tuple[int, ...]] = [(seed,) for seed in range(seeds)] if device == "cpu" else [tuple(range(seeds))]
+    return [replace(run, seeds=group, device=device) for group in groups]
+
+
+def by_seed(results: list[dict[str, Any]], when: str, name: str) -> np.ndarray:
+    """A number per seed from the results of `split_seeds`."""
+    return np.concatenate([np.atleast_1d(result[when][name]) for result in results])
