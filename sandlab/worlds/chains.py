@@ -7,12 +7,17 @@ besides the loop over time (vectorised over examples) there is a scan with ⌈lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["binary_walk", "dirichlet_rows", "walk"]
+__all__ = ["binary_walk", "dirichlet_rows", "walk", "walk_graph"]
+
+Plan = Sequence[tuple[int, tuple[int, ...]]]
+"""Positions to draw, each with the earlier positions of its parents."""
 
 
 def dirichlet_rows(
@@ -83,14 +88,30 @@ def walk(
     One kernel for all examples, or one per example. The context's number is Σ_i x_{t−h_i} · states^i with the smallest
     lag at i = 0.
     """
-    states = kernels.shape[-1]
+    states, memory = kernels.shape[-1], start.shape[1]
     lags = tuple(sorted(lags))
     uniform = torch.rand(steps, len(start), device=rng.device, generator=rng)
     cumulated = thresholds(kernels)
-    contiguous = lags == tuple(range(1, start.shape[1] + 1))
+    contiguous = lags == tuple(range(1, memory + 1))
     if contiguous and _scan_pays(kernels.shape[1], states, len(start), steps, rng.device):
         return _scan(cumulated, start, uniform, states)
-    return _loop(cumulated, start, uniform, states, lags)
+    plan = [(memory + step, tuple(memory + step - lag for lag in lags)) for step in range(steps)]
+    return _loop(cumulated, _room(start, memory + steps), uniform, states, plan)
+
+
+def walk_graph(
+    kernels: Float[Tensor, "kernel context states"],
+    tokens: Int[Tensor, "example time"],
+    plan: Plan,
+    *,
+    rng: torch.Generator,
+) -> Int[Tensor, "example time"]:
+    """Draw the planned positions of `tokens` in turn, each from the row of its parents' tokens; the rest is kept.
+
+    plan: (position, earlier positions of its parents), the row's number being Σ_i x_{parent i} · states^i.
+    """
+    uniform = torch.rand(len(plan), len(tokens), device=rng.device, generator=rng)
+    return _loop(thresholds(kernels), tokens.T.contiguous(), uniform, kernels.shape[-1], plan)
 
 
 def binary_walk(
@@ -136,52 +157,51 @@ def _prefix(sure: Tensor, passing: Tensor, first: Tensor) -> Tensor:
     return values
 
 
-def _loop(cumulated: Tensor, start: Tensor, uniform: Tensor, states: int, lags: tuple[int, ...]) -> Tensor:
+def _room(start: Int[Tensor, "example memory"], time: int) -> Int[Tensor, "time example"]:
+    """The start, time axis first, with room for what is to come."""
+    tokens = torch.empty(time, len(start), dtype=torch.int64, device=start.device)
+    tokens[: start.shape[1]] = start.T
+    return tokens
+
+
+def _loop(cumulated: Tensor, tokens: Tensor, uniform: Tensor, states: int, plan: Plan) -> Tensor:
+    """Fill the planned rows of `tokens` (time, example) one after the other; examples come first in the result."""
     if uniform.device.type == "cpu":
-        return torch.from_numpy(_numpy_loop(cumulated.numpy(), start.numpy(), uniform.numpy(), states, lags))
-    memory, (steps, examples) = start.shape[1], uniform.shape
-    tokens = torch.empty(memory + steps, examples, dtype=torch.int64, device=uniform.device)
-    tokens[:memory] = start.T
+        return torch.from_numpy(_numpy_loop(cumulated.numpy(), tokens.numpy(), uniform.numpy(), states, plan))
     several = cumulated.shape[0] > 1
-    offset = torch.arange(examples, device=uniform.device) * (cumulated.shape[1] if several else 0)
+    offset = torch.arange(tokens.shape[1], device=uniform.device) * (cumulated.shape[1] if several else 0)
     rows = cumulated.flatten(0, -2)
-    for step in range(steps):
-        place = memory + step
+    for level, (place, parents) in zip(uniform, plan):
         row = offset
-        for power, lag in enumerate(lags):
-            row = torch.add(row, tokens[place - lag], alpha=states**power)
-        torch.sum(uniform[step].unsqueeze(-1) >= rows[row], -1, out=tokens[place])
+        for power, parent in enumerate(parents):
+            row = torch.add(row, tokens[parent], alpha=states**power)
+        torch.sum(level.unsqueeze(-1) >= rows[row], -1, out=tokens[place])
     return tokens.T.contiguous()
 
 
-def _numpy_loop(
-    cumulated: np.ndarray, start: np.ndarray, uniform: np.ndarray, states: int, lags: tuple[int, ...]
-) -> np.ndarray:
+def _numpy_loop(cumulated: np.ndarray, tokens: np.ndarray, uniform: np.ndarray, states: int, plan: Plan) -> np.ndarray:
     """The same walk on a CPU: NumPy's small operations into prepared buffers cost a third of torch's."""
-    memory, (steps, examples) = start.shape[1], uniform.shape
-    tokens = np.empty((memory + steps, examples), dtype=np.int64)
-    tokens[:memory] = start.T
+    examples = tokens.shape[1]
     several = cumulated.shape[0] > 1
     offset = np.arange(examples) * (cumulated.shape[1] if several else 0)
     rows = cumulated.reshape(-1, states - 1)
     # One look-up per threshold beats gathering whole rows while there are few states.
     tables = [np.ascontiguousarray(rows[:, j]) for j in range(states - 1)] if states <= 8 else []
     row, part = np.empty(examples, dtype=np.int64), np.empty(examples, dtype=np.int64)
-    level, above = np.empty(examples, dtype=np.float32), np.empty(examples, dtype=bool)
+    edge, above = np.empty(examples, dtype=np.float32), np.empty(examples, dtype=bool)
     count = np.empty(examples, dtype=np.uint8)
-    for step in range(steps):
-        place = memory + step
-        np.add(offset, tokens[place - lags[0]] if lags else 0, out=row)
-        for power, lag in enumerate(lags[1:], start=1):
-            np.multiply(tokens[place - lag], states**power, out=part)
+    for level, (place, parents) in zip(uniform, plan):
+        np.add(offset, tokens[parents[0]] if parents else 0, out=row)
+        for power, parent in enumerate(parents[1:], start=1):
+            np.multiply(tokens[parent], states**power, out=part)
             np.add(row, part, out=row)
         if not tables:
-            tokens[place] = (uniform[step][:, None] >= rows[row]).sum(-1)
+            tokens[place] = (level[:, None] >= rows[row]).sum(-1)
             continue
         count[:] = 0
         for table in tables:
-            np.take(table, row, out=level, mode="clip")
-            np.greater_equal(uniform[step], level, out=above)
+            np.take(table, row, out=edge, mode="clip")
+            np.greater_equal(level, edge, out=above)
             np.add(count, above.view(np.uint8), out=count)
         tokens[place] = count
     return np.ascontiguousarray(tokens.T)

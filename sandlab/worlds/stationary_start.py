@@ -1,4 +1,4 @@
-"""The exact Bayes predictor of an unknown binary chain that starts from its own stationary law."""
+"""The exact Bayes predictor of an unknown binary chain whose first tokens follow its own stationary law."""
 
 from __future__ import annotations
 
@@ -9,50 +9,64 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["binary_bayes"]
+__all__ = ["binary_bayes", "binary_next_law"]
 
 ROWS_AT_ONCE = 8192
 
 
 def binary_bayes(tokens: Int[Tensor, "example time"], concentration: float) -> Float[Tensor, "example time 2"]:
-    """P(x_{t+1} | x_0 … x_t) when p = P(1|0) and q = P(0|1) are Beta(α, α) and x_0 ~ (q, p)/(p + q).
-
-    Call x_0's state 1 and w = p/(p + q). Then P(1 | state 0) = E[p·w]/E[w] and P(0 | state 1) = E[q·w]/E[w] under the
-    Beta posteriors of the counts so far. The double integrals are sums over a grid in log-odds, with steps
-    that grow towards the ends (double-exponential quadrature): the error is below 1e-10.
-    """
-    relabel = 1 - tokens[:, :1]
-    state = tokens ^ relabel
-    before, after = state[:, :-1], state[:, 1:]
-    seen = torch.stack([(before == a) & (after == b) for a, b in ((0, 1), (0, 0), (1, 0), (1, 1))], -1)
+    """P(x_{t+1} | x_0 … x_t) when p = P(1|0) and q = P(0|1) are Beta(α, α) and x_0 ~ (q, p)/(p + q)."""
+    before, after = tokens[:, :-1], tokens[:, 1:]
+    seen = torch.stack([(before == a) & (after == b) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))], -1)
     counts = F.pad(seen.to(torch.int64).cumsum(1), (0, 0, 1, 0))
-    facts = torch.cat([counts, state.unsqueeze(-1)], -1).flatten(0, 1)
-    # Many positions share counts: each distinct case is integrated once.
-    cases, where = facts.unique(dim=0, return_inverse=True)
-    switch = torch.cat([_switch_probability(some, concentration) for some in cases.split(ROWS_AT_ONCE)])
-    switch = switch[where].view(tokens.shape)
-    one = torch.where(state == 0, switch, 1 - switch)
-    one = torch.where(relabel == 1, 1 - one, one)
+    starts = F.one_hot(tokens[:, :1], 2).expand(-1, tokens.shape[1], -1)
+    return binary_next_law(counts, tokens, starts, concentration)
+
+
+def binary_next_law(
+    transitions: Int[Tensor, "*lead 4"],
+    state: Int[Tensor, "*lead"],
+    starts: Int[Tensor, "*lead 2"],
+    concentration: float,
+) -> Float[Tensor, "*lead 2"]:
+    """Law of the token after `state`, given counts of transitions (00, 01, 10, 11) and of stationary starts (0, 1).
+
+    With the weight w = (q/(p+q))^{starts 0} (p/(p+q))^{starts 1}: P(leave 0) = E[p·w]/E[w], P(leave 1) = E[q·w]/E[w]
+    under the Beta posteriors of the transitions. The double integrals are sums over a grid in log-odds whose steps grow
+    towards the ends (double-exponential quadrature): the error is below 1e-10.
+    """
+    facts = torch.cat([starts, transitions, state.unsqueeze(-1)], -1)
+    # Many positions share counts: each distinct case is integrated once, those with the same starts together.
+    cases, where = facts.reshape(-1, 7).unique(dim=0, return_inverse=True)
+    leave = torch.empty(len(cases), dtype=torch.float64, device=cases.device)
+    for group in starts.reshape(-1, 2).unique(dim=0):
+        rows = (cases[:, :2] == group).all(-1).nonzero().squeeze(-1)
+        for some in rows.split(ROWS_AT_ONCE):
+            leave[some] = _leave_probability(cases[some, 2:], group, concentration)
+    one = torch.where(cases[:, -1] == 0, leave, 1 - leave)[where].view(state.shape)
     return torch.stack([1 - one, one], -1)
 
 
-def _switch_probability(cases: Int[Tensor, "case 5"], concentration: float) -> Float[Tensor, "case"]:
-    """E[(p or q) · p/(p+q)] / E[p/(p+q)] for cases (0→1, 0→0, 1→0, 1→1 counts, present state)."""
+def _leave_probability(
+    cases: Int[Tensor, "case 5"], starts: Int[Tensor, "2"], concentration: float
+) -> Float[Tensor, "case"]:
+    """E[(p or q) · w] / E[w] for cases (00, 01, 10, 11 counts, present state) that share their starts."""
     log_odds, log_step = _grid(concentration, int(cases[:, :4].sum(-1).max()), cases.device)
-    log_p, log_stay = F.logsigmoid(log_odds), F.logsigmoid(-log_odds)
-    tilt = torch.sigmoid(log_p.unsqueeze(-1) - log_p)
+    log_leave, log_stay = F.logsigmoid(log_odds), F.logsigmoid(-log_odds)
+    contrast = log_leave.unsqueeze(-1) - log_leave
+    # Row index: p; column index: q.
+    weight = (starts[0] * F.logsigmoid(-contrast) + starts[1] * F.logsigmoid(contrast)).exp()
 
-    def weights(moves: Tensor, stays: Tensor) -> Tensor:
-        logs = (concentration + moves).unsqueeze(-1) * log_p + (concentration + stays).unsqueeze(-1) * log_stay
+    def posterior(stays: Tensor, moves: Tensor) -> Tensor:
+        logs = (concentration + moves).unsqueeze(-1) * log_leave + (concentration + stays).unsqueeze(-1) * log_stay
         return (logs + log_step).softmax(-1)
 
-    from_zero = weights(cases[:, 0], cases[:, 1])
-    from_one = weights(cases[:, 2], cases[:, 3])
-    chance = log_p.exp()
-    tilted = from_zero @ tilt
-    norm = (tilted * from_one).sum(-1)
-    leave_zero = ((from_zero * chance) @ tilt * from_one).sum(-1)
-    leave_one = (tilted * from_one * chance).sum(-1)
+    from_zero, from_one = posterior(cases[:, 0], cases[:, 1]), posterior(cases[:, 3], cases[:, 2])
+    chance = log_leave.exp()
+    weighted = from_zero @ weight
+    norm = (weighted * from_one).sum(-1)
+    leave_zero = ((from_zero * chance) @ weight * from_one).sum(-1)
+    leave_one = (weighted * from_one * chance).sum(-1)
     return torch.where(cases[:, 4] == 0, leave_zero, leave_one) / norm
 
 

@@ -15,7 +15,7 @@ from scipy.special import betaln, gammaln
 
 from sandlab import BadInput, rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.chains import _loop, _scan, binary_walk, dirichlet_rows, thresholds, walk
+from sandlab.worlds.chains import _loop, _room, _scan, binary_walk, dirichlet_rows, thresholds, walk
 from sandlab.worlds.lifted import lifted_chain
 from sandlab.worlds.markov import InContextMarkov, MarkovChain, next_token_batch
 
@@ -122,7 +122,8 @@ def test_scan_over_maps_walks_exactly_like_the_loop_over_time(states, order, ste
     kernels = thresholds(dirichlet_rows((50, states**order, states), 0.7, rng=generator))
     start = torch.randint(0, states, (50, order), generator=generator)
     uniform = torch.rand(steps, 50, generator=generator)
-    loop = _loop(kernels, start, uniform, states, tuple(range(1, order + 1)))
+    plan = [(order + step, tuple(order + step - lag for lag in range(1, order + 1))) for step in range(steps)]
+    loop = _loop(kernels, _room(start, order + steps), uniform, states, plan)
     assert torch.equal(loop, _scan(kernels, start, uniform, states))
 
 
