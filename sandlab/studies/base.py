@@ -37,7 +37,7 @@ class Outcome:
     notes         claim id → what was learnt, shown beside the finding
     """
 
-    measurements: dict[str, Sequence[float] | float]
+    measurements: Mapping[str, Sequence[float] | float]
     figures: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
