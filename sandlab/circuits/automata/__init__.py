@@ -1,0 +1,1 @@
+"""Automata compiled into transformers: exact weights for every construction of Liu et al. 2023."""
