@@ -36,7 +36,7 @@ class TransformerConfig(Config):
     outputs         classes of the readout (default: vocab)
     mlp             activation of the feed-forward block, or "none" for an attention-only model; gated: a linear gate
                     multiplies its hidden units
-    norm            "none", "pre" or "post"; norm_kind "layer" or "rms"
+    norm            "none", "pre" or "post"; norm_kind "layer" or "rms"; norm_eps its ε (default 1e-5, rms 1e-6)
     positions       "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot" (appended to the token)
     embedding       "learned" or "one-hot"; dropout rates: residual branches, attention weights, embeddings
     attention       "softmax", "linear" or "hard"; scale of the scores (default 1/√head_width); window: keys in reach
@@ -62,6 +62,7 @@ class TransformerConfig(Config):
     gated: bool = False
     norm: str = "pre"
     norm_kind: str = "layer"
+    norm_eps: float | None = None
     positions: str = "learned"
     embedding: str = "learned"
     attention: str = "softmax"
@@ -110,7 +111,7 @@ class TransformerConfig(Config):
         choice("attention", self.attention, ("softmax", "linear", "hard"))
         for name in ("dropout", "attention_dropout", "embedding_dropout"):
             number(name, getattr(self, name), low=0.0, high=1.0)
-        for name in ("init_std", "log_output"):
+        for name in ("init_std", "log_output", "norm_eps"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), low=0.0)
         if self.scale is not None:
@@ -337,4 +338,6 @@ def _embedding_std(config: TransformerConfig) -> float:
 def _norm(config: TransformerConfig) -> nn.Module:
     if config.norm == "none":
         return Point()
-    return LayerNorm(config.width, bias=config.bias) if config.norm_kind == "layer" else RMSNorm(config.width)
+    if config.norm_kind == "rms":
+        return RMSNorm(config.width, eps=1e-6 if config.norm_eps is None else config.norm_eps)
+    return LayerNorm(config.width, bias=config.bias, eps=1e-5 if config.norm_eps is None else config.norm_eps)
