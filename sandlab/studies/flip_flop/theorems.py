@@ -165,7 +165,7 @@ def _failure_gap(heads: int) -> float:
         parts = [
             torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((3, 4), (3, 4), (4,), (4,))
         ]
-        head = LinearPositionHead(*parts, scale=16.0)
+        head = LinearPositionHead(parts[0], parts[1], parts[2], parts[3], scale=16.0)
         for predicted, seen in zip(head.failure_lengths(100), head.measured_failure_lengths(100)):
             worst = max(worst, abs((predicted or 101) - (seen or 101)))
     return float(worst)
