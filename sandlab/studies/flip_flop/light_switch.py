@@ -20,7 +20,24 @@ from sandlab.studies.flip_flop.runs import SOURCE
 from sandlab.worlds.base import Batch
 from sandlab.worlds.flip_flop import FlipFlop, light_switch_text
 
-VOCABULARY = tuple(". Alice Bob The a an apple banana eats is light off on the turned turns".split())
+VOCABULARY = (
+    ".",
+    "Alice",
+    "Bob",
+    "The",
+    "a",
+    "an",
+    "apple",
+    "banana",
+    "eats",
+    "is",
+    "light",
+    "off",
+    "on",
+    "the",
+    "turned",
+    "turns",
+)
 
 
 @dataclass(frozen=True)
