@@ -12,11 +12,21 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, number
 from sandlab.learning.nce import ContrastiveObjective, NCEProblem
-from sandlab.learning.nce_losses import Stabiliser
+from sandlab.learning.nce_losses import Scaled, Stabiliser
 
 __all__ = ["DESCENT_METHODS", "Trajectory", "newton_direction", "optimise", "steps_to_reach"]
 
-Step = Callable[[ContrastiveObjective, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a descent stands: the loss it descends, its coordinates, the gradient there."""
+
+    objective: ContrastiveObjective
+    tau: Tensor
+    gradient: Scaled
+
+
+Step = Callable[[_Place, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -53,25 +63,25 @@ class Trajectory:
         return np.where(inside.any(0), inside.argmax(0), -1)
 
 
-def _descend(objective: ContrastiveObjective, tau: Tensor, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _descend(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η ∇L."""
-    return tau - rate * objective.gradient(tau).value, memory
+    return at.tau - rate * at.gradient.value, memory
 
 
-def _heavy_ball(objective: ContrastiveObjective, tau: Tensor, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _heavy_ball(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """v ← 0.9 v + ∇L, τ ← τ − η v (Polyak 1964)."""
-    memory = 0.9 * memory + objective.gradient(tau).value
-    return tau - rate * memory, memory
+    memory = 0.9 * memory + at.gradient.value
+    return at.tau - rate * memory, memory
 
 
-def _normalised(objective: ContrastiveObjective, tau: Tensor, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _normalised(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η ∇L/‖∇L‖; stays where the gradient is exactly zero."""
-    return tau - rate * objective.gradient(tau).direction, memory
+    return at.tau - rate * at.gradient.direction, memory
 
 
-def _newton(objective: ContrastiveObjective, tau: Tensor, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _newton(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η (∇²L)⁻¹ ∇L."""
-    return tau - rate * newton_direction(objective, tau), memory
+    return at.tau - rate * _solve(at.objective.hessian(at.tau), at.gradient), memory
 
 
 DESCENT_METHODS: dict[str, Step] = {
@@ -83,11 +93,15 @@ DESCENT_METHODS: dict[str, Step] = {
 
 
 def newton_direction(objective: ContrastiveObjective, tau: Float[Tensor, "*lead c"]) -> Float[Tensor, "*lead c"]:
-    """(∇²L)⁻¹ ∇L, by eigenvalues, with both on one scale so that neither underflows.
+    """(∇²L)⁻¹ ∇L."""
+    return _solve(objective.hessian(tau), objective.gradient(tau))
+
+
+def _solve(hessian: Scaled, gradient: Scaled) -> Float[Tensor, "*lead c"]:
+    """H⁻¹g by eigenvalues, with both on one scale so that neither underflows.
 
     Eigenvalues are floored at 10⁻¹⁵ of the largest: what lies below is rounding, and the Hessian is never indefinite.
     """
-    gradient, hessian = objective.gradient(tau), objective.hessian(tau)
     values, vectors = torch.linalg.eigh(hessian.mantissa)
     floor = 1e-15 * values[..., -1:].clamp(min=torch.finfo(torch.float64).tiny)
     inner = (vectors.mT @ gradient.mantissa.unsqueeze(-1)).squeeze(-1) / torch.maximum(values, floor)
@@ -127,9 +141,10 @@ def optimise(
         if gradient == "sample" and (step == 0 or fresh):
             assert rng is not None
             objective = problem.sample(kind, n=batch, rng=rng, stabiliser=stabiliser)
-        kept.append((tau, objective.log_loss(tau), objective.gradient(tau).log_norm))
+        at = _Place(objective, tau, objective.gradient(tau))
+        kept.append((tau, objective.log_loss(tau), at.gradient.log_norm))
         if step < steps:
-            tau, memory = _guarded(advance, objective, tau, memory, rates)
+            tau, memory = _guarded(advance, at, memory, rates)
     path, losses, norms = (torch.stack(column) for column in zip(*kept, strict=True))
     return Trajectory(path, losses, norms, problem.distance(path))
 
@@ -168,7 +183,7 @@ def steps_to_reach(
         if len(waiting) == 0:
             break
         if step < limit:
-            tau, memory = _guarded(advance, objective, tau, memory, rates)
+            tau, memory = _guarded(advance, _Place(objective, tau, objective.gradient(tau)), memory, rates)
     return counts, closest.numpy()
 
 
@@ -186,9 +201,7 @@ def _begin(
     return DESCENT_METHODS[method], rates.unsqueeze(-1), start.expand(*rates.shape, len(start)).clone()
 
 
-def _guarded(
-    advance: Step, objective: ContrastiveObjective, tau: Tensor, memory: Tensor, rates: Tensor
-) -> tuple[Tensor, Tensor]:
-    moved, memory = advance(objective, tau, memory, rates)
+def _guarded(advance: Step, at: _Place, memory: Tensor, rates: Tensor) -> tuple[Tensor, Tensor]:
+    moved, memory = advance(at, memory, rates)
     sound = torch.isfinite(moved).all(-1, keepdim=True)
-    return torch.where(sound, moved, tau), torch.where(sound, memory, 0.0)
+    return torch.where(sound, moved, at.tau), torch.where(sound, memory, 0.0)

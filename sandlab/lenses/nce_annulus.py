@@ -111,7 +111,7 @@ def tail_terms(tau: Float[Tensor, "*lead two"], distance: float) -> TailTerms:
 
 def radial_gradient(problem: NCEProblem, tau: Float[Tensor, "*lead two"], kind: str = "nce") -> Float[Tensor, "*lead"]:
     """log |⟨∇L(τ), (τ* − τ)/‖τ* − τ‖⟩|: the log of what one unit of step brings a descent closer to τ*."""
-    gradient = problem.population(kind).gradient(tau)
+    gradient = problem.population(kind, points=1001).gradient(tau)
     toward = problem.tau_star - tau
     inner = (gradient.mantissa * toward).sum(-1) / toward.norm(dim=-1)
     return inner.abs().log() + gradient.exponent
@@ -126,7 +126,7 @@ def decay_exponent(problem: NCEProblem, tau: Float[Tensor, "*lead two"]) -> Floa
     return -8 * radial_gradient(problem, tau) / mean_distance(problem) ** 2
 
 
-def flattest_ring(problem: NCEProblem, *, radii: int = 21, angles: int = 360) -> dict[str, float]:
+def flattest_ring(problem: NCEProblem, *, radii: int = 9, angles: int = 180) -> dict[str, float]:
     """On the annulus: log of the largest radial gradient, the smallest exponent κ, and where it is attained."""
     distance = mean_distance(problem)
     points = annulus_points(distance, radii=radii, angles=angles).flatten(0, 1)

@@ -116,8 +116,8 @@ def test_bad_parameters_are_refused_in_one_sentence():
         DiagonalGaussian(2).check([1.0, -0.5, 0.0, 0.0], "theta_star")
     with pytest.raises(BadInput, match=r"theta_star must be 4 numbers"):
         DiagonalGaussian(2).check([1.0, 1.0, 0.0], "theta_star")
+    theta = DiagonalGaussian(16).natural(0.0, 1.0)
     with pytest.raises(BadInput, match=r"not feasible.*mode='sample'"):
-        theta = DiagonalGaussian(16).natural(0.0, 1.0)
         DiagonalGaussian(16).nodes(theta[None], theta[None], 100)
     with pytest.raises(BadInput, match="dimensions must be a whole number of at least 1"):
         GaussianMean(0)

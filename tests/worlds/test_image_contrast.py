@@ -78,6 +78,7 @@ def test_bad_files_and_settings_are_refused_in_one_sentence(tmp_path):
         ImageContrast("mnist", folder=str(tmp_path)).sample(1, rng=sl.rng(0))
     with pytest.raises(BadInput, match="source must be one of"):
         ImageContrast("cifar")
+    world = ImageContrast("digits")
+    batch = world.sample(2, rng=sl.rng(0))
     with pytest.raises(NotImplementedError, match="no exact oracle"):
-        world = ImageContrast("digits")
-        world.oracle(world.sample(2, rng=sl.rng(0)))
+        world.oracle(batch)
