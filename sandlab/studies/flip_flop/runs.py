@@ -50,6 +50,7 @@ class Run:
     heads: int = 4
     gated: bool = False
     positions: str = "learned"
+    init_std: float | None = None
     dropout: float = 0.0
     attention_dropout: float = 0.0
     embedding_dropout: float = 0.0
@@ -108,6 +109,7 @@ def build(run: Run) -> nn.Module:
         width=run.width,
         gated=run.gated,
         positions=run.positions,
+        init_std=run.init_std,
         dropout=run.dropout,
         attention_dropout=run.attention_dropout,
         embedding_dropout=run.embedding_dropout,
