@@ -7,6 +7,9 @@ computing is reported as a passing failure, and the laboratory sends it out agai
 from __future__ import annotations
 
 import os
+import pickle
+import socket
+import sys
 import time
 from typing import Any
 
@@ -56,7 +59,8 @@ class Cluster:
         wishes = {"num_cpus": task.needs.cpus, "num_gpus": task.needs.gpus}
         if task.needs.memory:
             wishes["memory"] = task.needs.memory
-        self._in_flight[self._execute.options(**wishes).remote(task)] = task
+        parcel = self.ray.cloudpickle.dumps(task)
+        self._in_flight[self._execute.options(**wishes).remote(parcel, sys.path)] = task
 
     def collect(self, timeout: float) -> list[Outcome]:
         waiting = list(self._in_flight)
@@ -84,19 +88,15 @@ class Cluster:
         else:
             # Every node computes with the sources that this machine has, whatever it has installed.
             options["runtime_env"] = {"py_modules": [str(PACKAGE)]}
+            _knock(address or os.environ["RAY_ADDRESS"])
         place = address.removeprefix("ray:") if address and not address.startswith("ray://") else address
-        try:
-            self.ray.init(address=place, **options)
-        except (ConnectionError, RuntimeError, ValueError) as problem:
-            raise BadInput(
-                f"no Ray cluster answers at {address or os.environ.get('RAY_ADDRESS')}: {problem}"
-            ) from problem
+        self.ray.init(address=place, **options)
 
     def _outcome(self, reference: Any) -> Done | Failed:
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)
-        except errors.RayTaskError as problem:  # the task could not even be unpacked there
+        except errors.RayTaskError as problem:  # outside the job: SandLab itself cannot be loaded there
             return Failed(type(problem.cause).__name__, str(problem.cause))
         except errors.RayError as problem:
             return Failed(type(problem).__name__, str(problem), transient=True)
@@ -114,10 +114,28 @@ class Cluster:
         return self._nodes
 
 
-def _compute(task: Task) -> Done | Failed:
-    """What runs on a node. Memory of the GPU goes back when the job ends: it may be shared with another job."""
+def _knock(address: str) -> None:
+    """Refuse an address where nobody listens: Ray itself would try for many minutes."""
+    host, colon, port = address.removeprefix("ray:").removeprefix("//").rpartition(":")
+    if address.endswith("auto"):
+        return
+    if not (colon and port.isdigit()):
+        raise BadInput(f"a Ray cluster has an address like ray://host:10001, got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as problem:
+        raise BadInput(f"no Ray cluster answers at {address}: {problem}") from problem
+
+
+def _compute(parcel: bytes, path: list[str]) -> Done | Failed:
+    """What runs on a node. Modules are found where the driver finds them, as far as the node has these folders."""
+    sys.path.extend(folder for folder in path if folder not in sys.path and os.path.isdir(folder or "."))
+    try:
+        task: Task = pickle.loads(parcel)
+    except Exception as problem:
+        return Failed(type(problem).__name__, f"{problem}, on a node: install the job's module there")
     outcome = execute(task)
-    if task.needs.gpus:
+    if task.needs.gpus:  # the GPU may be shared with another job: give its memory back
         import torch
 
         torch.cuda.empty_cache()

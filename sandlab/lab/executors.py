@@ -20,8 +20,10 @@ class Executor(Protocol):
     """
 
     name: str
-    slots: int
     here_when_alone: bool
+
+    @property
+    def slots(self) -> int: ...
 
     def submit(self, task: Task) -> None: ...
 

@@ -81,7 +81,7 @@ def run(
     """
     study: Study = get("studies", name) if isinstance(name, str) else name
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
-    _check_device(device)
+    check_device(device)
     opened = Store.open(store)
     code = module_version(study.place[0])
     identity = {"study": study.name, "preset": preset, "config": canonical(config), "device": device, "code": code}
@@ -155,7 +155,7 @@ def _changes(study: Study, preset: str, settings: Mapping[str, Any], seeds: int 
     return changes
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
     choice("device", device.partition(":")[0], ("cpu", "cuda"))
     if device != "cpu":
         import torch

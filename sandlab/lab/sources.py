@@ -133,7 +133,7 @@ class _Tree:
         if owner is None:
             yield from self._below(room)
         else:
-            yield f"{room}.{owner}", folder / f"{owner}.py"
+            yield f"{room}.{'.'.join(owner.with_suffix('').parts)}", folder / owner
 
     def _below(self, package: str) -> Iterator[tuple[str, Path]]:
         init = self._file(package)
@@ -157,13 +157,13 @@ class _Tree:
 
 
 @functools.cache
-def _owners(room: Path) -> dict[str, str]:
-    """Public name → file of a room, from the `__all__` of its files."""
-    owners: dict[str, str] = {}
-    for file in sorted(room.glob("*.py")):
+def _owners(room: Path) -> dict[str, Path]:
+    """Public name → file of a room (as a path inside it), from the `__all__` of its files."""
+    owners: dict[str, Path] = {}
+    for file in sorted(room.rglob("*.py")):
         for part in read_source(file.stem, file).definitions.get("__all__", []):
             names = [node.value for node in ast.walk(part) if isinstance(node, ast.Constant)]
-            owners.update({str(name): file.stem for name in names})
+            owners.update({str(name): file.relative_to(room) for name in names})
     return owners
 
 

@@ -72,6 +72,11 @@ def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_wishes(t
         ray.close()
 
 
+def test_a_cluster_that_does_not_answer_is_bad_input():
+    with pytest.raises(BadInput, match="no Ray cluster answers at ray:127"):
+        Cluster("ray:127.0.0.1:1")
+
+
 def test_needs_default_to_one_core_and_to_a_gpu_only_on_cuda():
     from toys import Toy
 

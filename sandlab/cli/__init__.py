@@ -1,0 +1,85 @@
+"""The terminal: `sandlab list`, `show`, `sample`, `run`, `claims`, `train`, `report` and the rest.
+
+Nothing heavy is imported before a command needs it. A room may bring commands of its own: a file `commands.py` with a
+`typer.Typer()` called `commands`, which imports nothing but typer at its top.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from sandlab.cli import benchmarks, browse, results, studies, training
+from sandlab.errors import BadInput
+
+__all__ = ["app", "main"]
+
+_ROOMS_WITH_COMMANDS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "atlas")
+CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, INTERRUPTED = 1, 2, 3, 130
+
+
+def _make() -> typer.Typer:
+    made = typer.Typer(
+        name="sandlab",
+        help="A laboratory of structured worlds with exact truth: look at them, train on them, check published claims.",
+        epilog="Start with:  sandlab list studies  ·  sandlab show markov/weight-tying  ·  sandlab tour",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_options)
+    for part in (browse, studies, training, results, benchmarks):
+        made.registered_commands.extend(part.commands.registered_commands)
+    for room in _ROOMS_WITH_COMMANDS:
+        if importlib.util.find_spec(f"sandlab.{room}.commands") is not None:
+            module = importlib.import_module(f"sandlab.{room}.commands")
+            made.registered_commands.extend(module.commands.registered_commands)
+    return made
+
+
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        import sandlab
+
+        print(sandlab.__version__)
+        raise typer.Exit
+
+
+app = _make()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point. Exit codes: 1 a claim fails that held in its source, 2 bad input, 3 could not finish, 130 Ctrl-C."""
+    sys.exit(call(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def call(arguments: list[str]) -> int:
+    """Run a command and return its exit code; what a user can mend is said in one sentence."""
+    try:
+        return int(app(arguments, standalone_mode=False, prog_name="sandlab") or 0)
+    except BadInput as problem:
+        return _say(str(problem), BAD_INPUT)
+    except (typer.Abort, KeyboardInterrupt):
+        return _say("interrupted: what was finished is kept, the same command goes on from there", INTERRUPTED)
+    except typer.Exit as end:
+        return end.exit_code
+    except Exception as problem:
+        if hasattr(problem, "show") and hasattr(problem, "exit_code"):  # a mistake on the command line
+            problem.show()
+            return BAD_INPUT
+        if type(problem).__name__ in ("JobFailed", "StoreFull"):
+            return _say(str(problem), COULD_NOT_FINISH)
+        raise
+
+
+def _say(message: Any, code: int) -> int:
+    print(f"sandlab: {message}", file=sys.stderr)
+    return code

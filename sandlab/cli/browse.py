@@ -1,0 +1,201 @@
+"""`sandlab list`, `show`, `sample`: what there is, what it is, what its data looks like."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sandlab.cli.options import AsJson, Settings
+from sandlab.errors import BadInput, integer, nearest
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command("list", epilog="Example:  sandlab list worlds")
+def list_things(
+    kind: Annotated[
+        str, typer.Argument(help="worlds, models, circuits, decoders, lenses or studies; all when left out.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """What there is, one line each."""
+    from sandlab.cli.screen import print_json, print_table
+    from sandlab.registry import KINDS, get, names, summary
+
+    kinds = [kind] if kind else list(KINDS)
+    found = {each: {name: summary(get(each, name)) for name in names(each)} for each in kinds}
+    if as_json:
+        print_json(found)
+        return
+    for each, things in found.items():
+        print_table(["name", "what it is"], things.items(), title=f"{each} ({len(things)})")
+
+
+@commands.command(epilog="Example:  sandlab show markov/weight-tying   ·   sandlab show dyck")
+def show(
+    name: Annotated[str, typer.Argument(help="Any name that `sandlab list` prints.")], as_json: AsJson = False
+) -> None:
+    """What something is: its text, parameters, formulas and sources; for a study also its claims."""
+    from sandlab.cli.screen import print_json
+
+    things = find(name)
+    if as_json:
+        print_json([about(kind, name, thing) for kind, thing in things])
+        return
+    for kind, thing in things:
+        _show(about(kind, name, thing))
+
+
+@commands.command(epilog="Example:  sandlab sample in-context-markov -n 3 --set length=40   ·   add --to data.parquet")
+def sample(
+    world: Annotated[str, typer.Argument(help="Name of a world.")],
+    number: Annotated[int, typer.Option("-n", "--number", help="How many examples.")] = 5,
+    settings: Settings = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    to: Annotated[Path | None, typer.Option(help="Write a Parquet file instead of printing.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a world's data, or export it."""
+    from sandlab.cli.screen import print_json
+    from sandlab.cli.settings import pairs
+    from sandlab.random import rng
+
+    integer("-n", number, low=1)
+    made = make_world(world, pairs(settings or []))
+    generator = rng(seed)
+    if to is not None:
+        if to.suffix != ".parquet":
+            raise BadInput(f"--to must end in .parquet, got {str(to)!r}")
+        from sandlab.worlds.export import to_parquet
+
+        path = to_parquet(made, to, number, rng=generator)
+        print(f"{number} examples of {world} in {path}")
+        return
+    batch = made.sample(number, rng=generator)
+    if as_json:
+        parts = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
+        print_json({**{part: value.tolist() for part, value in parts.items()}, "world": repr(made)})
+        return
+    _print_examples(made, batch)
+
+
+def find(name: str) -> list[tuple[str, Any]]:
+    """(kind, thing) for every registry that knows the name."""
+    from sandlab.registry import KINDS, get, names
+
+    found = [(kind, get(kind, name)) for kind in KINDS if name in names(kind)]
+    if not found:
+        known = [known for kind in KINDS for known in names(kind)]
+        raise BadInput(f"nothing is called {name!r}: {nearest(name, known) or 'see `sandlab list`'}")
+    return found
+
+
+def make_world(name: str, texts: dict[str, str]) -> Any:
+    """A world from its name and `--set` texts; what it cannot do without is named."""
+    from sandlab.cli.settings import read_settings
+    from sandlab.registry import get
+
+    kind: Any = get("worlds", name)
+    if not dataclasses.is_dataclass(kind):
+        raise BadInput(f"{name} is made in Python, not at the terminal: see `sandlab show {name}`")
+    values = read_settings(kind, texts, name)
+    missing = [field.name for field in dataclasses.fields(kind) if _required(field) and field.name not in values]
+    if missing:
+        example = " ".join(f"--set {field}=…" for field in missing)
+        raise BadInput(f"{name} needs {', '.join(missing)}: add {example} (see `sandlab show {name}`)")
+    return kind(**values)  # type: ignore[operator]
+
+
+def about(kind: str, name: str, thing: Any) -> dict[str, Any]:
+    """What is known of a registered thing, as data."""
+    facts = {"kind": kind, "name": name, "text": inspect.cleandoc(getattr(thing, "text", None) or thing.__doc__ or "")}
+    if kind == "studies":
+        presets = {preset: dataclasses.asdict(config) for preset, config in thing.presets.items()}
+        claims = [
+            {"id": c.id, "statement": c.statement, "relation": str(c.relation), "paper": c.paper, "source": c.source}
+            for c in thing.claims
+        ]
+        return {**facts, "title": thing.title, "source": thing.source, "presets": presets, "claims": claims}
+    place = f"{thing.__module__}.{thing.__qualname__}"
+    return {**facts, "place": place, "parameters": _parameters(thing)}
+
+
+def _parameters(thing: Any) -> list[dict[str, str]]:
+    options = getattr(thing, "config_class", thing)
+    if dataclasses.is_dataclass(options):
+        return [
+            {
+                "name": field.name,
+                "type": str(field.type),
+                "default": "required" if _required(field) else _default(field),
+            }
+            for field in dataclasses.fields(options)
+        ]
+    return [
+        {
+            "name": each.name,
+            "type": "" if each.annotation is each.empty else str(each.annotation),
+            "default": "required" if each.default is each.empty else repr(each.default),
+        }
+        for each in inspect.signature(thing).parameters.values()
+        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+
+
+def _required(field: Any) -> bool:
+    return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: Any) -> str:
+    made = field.default if field.default is not dataclasses.MISSING else field.default_factory()
+    text = repr(made)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from sandlab.cli.screen import print_table
+
+    print(f"{facts['name']}  ({facts['kind']})")
+    if facts["kind"] == "studies":
+        print(f"{facts['title']}\n{facts['source']}")
+    print(f"\n{facts['text']}\n")
+    if facts["kind"] == "studies":
+        print_table(
+            ["claim", "statement", "must be", "paper"], [list(c.values())[:4] for c in facts["claims"]], "Claims"
+        )
+        presets = facts["presets"]
+        rows = [[name, *(preset[name] for preset in presets.values())] for name in next(iter(presets.values()))]
+        print_table(["setting", *presets], rows, "Presets")
+        print(f"Run it:  sandlab run {facts['name']}")
+        return
+    if facts["parameters"]:
+        print_table(["parameter", "type", "default"], [list(p.values()) for p in facts["parameters"]], "Parameters")
+    print(f"In Python: {facts['place']}")
+
+
+def _print_examples(world: Any, batch: Any) -> None:
+    """Tokens as the world writes them; numbers where the inputs are not tokens."""
+    tokens = batch.inputs.dtype.is_floating_point is False and batch.inputs.ndim == 2
+    for row in range(len(batch)):
+        if tokens:
+            print(_words(world, batch, row))
+        else:
+            print(batch.inputs[row])
+    print(f"\n{world!r}\ninputs {tuple(batch.inputs.shape)}, targets {tuple(batch.targets.shape)}", end="")
+    print(f", truth: {', '.join(f'{name} {tuple(value.shape)}' for name, value in batch.truth.items()) or 'none'}")
+
+
+def _words(world: Any, batch: Any, row: int) -> str:
+    try:
+        text = world.render(batch.inputs[row])
+    except (NotImplementedError, IndexError):
+        text = " ".join(str(int(token)) for token in batch.inputs[row])
+    if batch.mask.shape[-1] == 1 and not batch.soft:
+        text += f"  →  {int(batch.targets[row].flatten()[0])}"
+    return text

@@ -1,0 +1,66 @@
+"""`sandlab report`, `publish`, `coverage`: what was found, for readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sandlab.cli.options import AsJson, StoreFolder
+from sandlab.cli.studies import choose
+from sandlab.errors import BadInput
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(epilog="Example:  sandlab report --out report/")
+def report(
+    out: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("report"),
+    store: StoreFolder = None,
+) -> None:
+    """Write the static report: findings, figures, configuration, environment. Needs no network to read."""
+    from sandlab.lab.site import write_site
+    from sandlab.lab.store import Store
+
+    page = write_site(Store(store), out)
+    print(f"open {page}")
+
+
+@commands.command(epilog="Example:  sandlab publish markov/weight-tying --to docs/results")
+def publish(
+    names: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Studies; * matches many.")],
+    to: Annotated[Path, typer.Option(help="Folder to copy into.")] = Path("docs/results"),
+    store: StoreFolder = None,
+) -> None:
+    """Copy the last findings, figures and environment of studies to a folder that is kept, preset by preset."""
+    from sandlab.lab.publish import publish_latest
+    from sandlab.lab.store import Store
+
+    folders = [folder for name in choose(names) for folder in publish_latest(Store(store), name, to)]
+    if not folders:
+        raise BadInput(f"{', '.join(names)}: there is no finished run in the store; give `sandlab run` first")
+    for folder in folders:
+        print(folder)
+
+
+@commands.command(epilog="Example:  sandlab coverage   ·   sandlab coverage --json")
+def coverage(
+    folder: Annotated[
+        Path | None, typer.Option(help="Folder of the tables (default: coverage/ of the repository).")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Which published definition, theorem and experiment lives where. Exit code 2 when a line leads nowhere."""
+    from sandlab.cli.screen import print_json, print_table
+    from sandlab.lab.coverage import read_coverage
+
+    rows = read_coverage(folder)
+    if as_json:
+        print_json([row.as_dict() for row in rows])
+    else:
+        table = [[row.chapter, row.id, ", ".join(row.places), "; ".join(row.problems) or "✓"] for row in rows]
+        print_table(["chapter", "id", "where it lives", ""], table, f"{len(rows)} ids")
+    return 2 if any(row.problems for row in rows) else 0

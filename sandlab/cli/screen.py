@@ -1,0 +1,69 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["MARKS", "finding_rows", "fold", "print_json", "print_table", "text_number"]
+
+MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
+_COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
+_WIDTH_WITHOUT_TERMINAL = 120
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    from sandlab.lab.store import plain
+
+    print(json.dumps(plain(value), indent=1, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """A table as wide as the terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
+    console.print(table)
+
+
+def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:
+    """Verdict, claim, ours with its interval, what the claim asks for, the source's value."""
+    from rich.text import Text
+
+    rows = []
+    for each in findings:
+        verdict = Text(MARKS[each["verdict"]], style=_COLOURS[each["verdict"]])
+        words = Text.assemble(each["claim"], "\n", (each["statement"], "dim"))
+        rows.append([verdict, words, _measured(each), each["relation"], each["paper"]])
+    return rows
+
+
+def text_number(value: float) -> str:
+    """Four digits, or a word for what is not a number."""
+    value = float(value)
+    return f"{value:.4g}" if math.isfinite(value) else {math.inf: "∞", -math.inf: "−∞"}.get(value, "nan")
+
+
+def fold(text: str) -> str:
+    """One paragraph on one line."""
+    return " ".join(text.split())
+
+
+def _measured(each: dict[str, Any]) -> str:
+    if not each["verdict"]:
+        return ""
+    interval = f"[{text_number(each['low'])}, {text_number(each['high'])}]"
+    count = f"{each['count']} value{'s' if each['count'] != 1 else ''}"
+    return f"{text_number(each['mean'])}  {interval}, {count}"

@@ -1,0 +1,204 @@
+"""`sandlab run`, `claims`, `tour`: published results, checked by running them."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.errors import BadInput
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(
+    epilog="Example:  sandlab run markov/weight-tying --seeds 8   ·   sandlab run 'markov/*' --full --device cuda"
+)
+def run(
+    names: Annotated[list[str] | None, typer.Argument(metavar="STUDY...", help="Studies; * matches many.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every study there is.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The source's own size instead of the quick preset.")] = False,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds instead of the preset's.")] = None,
+    settings: Settings = None,
+    on: On = "",
+    device: Device = "cpu",
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Use what is in the store, or compute everything anew.")
+    ] = True,
+    store: StoreFolder = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run studies and judge their claims. Exit code 1 when a claim fails that held in its source.
+
+    An interrupted run goes on where it stopped when the same command is given again.
+    """
+    from sandlab.cli.settings import pairs
+
+    chosen = choose(names or [], everything)
+    texts = pairs(settings or [])
+    preset = "full" if full else "quick"
+    options = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
+    return _run_all(chosen, texts, on, options, as_json)
+
+
+@commands.command(epilog="Example:  sandlab claims markov/weight-tying   ·   sandlab claims --json")
+def claims(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies; all when left out.")] = None,
+    store: StoreFolder = None,
+    as_json: AsJson = False,
+) -> int:
+    """Every claim with its last verdict, the source's value and ours."""
+    from sandlab.cli.screen import finding_rows, print_json, print_table
+
+    rows = [row for name in choose(names or [], not names) for row in last_findings(name, store)]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(["verdict", "claim", "ours", "must be", "paper"], finding_rows(rows), f"{len(rows)} claims")
+    return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
+
+
+@commands.command(epilog="Example:  sandlab tour")
+def tour(
+    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
+    on: On = "",
+    store: StoreFolder = None,
+) -> int:
+    """A walk through the laboratory: the curated quick studies, their findings, and the report. About five minutes."""
+    from sandlab.lab.site import write_site
+    from sandlab.lab.store import Store
+    from sandlab.registry import get
+    from sandlab.registry import names as known
+
+    start = time.monotonic()
+    chosen = [name for name in known("studies") if get("studies", name).tour]
+    if not chosen:
+        raise BadInput("no study is part of the tour yet: see `sandlab list studies`")
+    print(f"{len(chosen)} studies, in about five minutes on two cores: {', '.join(chosen)}")
+    options = {"preset": "quick", "seeds": None, "device": "cpu", "store": store, "resume": True}
+    code = _run_all(chosen, {}, on, options, as_json=False)
+    page = write_site(Store(store), out)
+    print(f"{time.monotonic() - start:.0f} s. The report with all figures: {page}")
+    return code
+
+
+def choose(names: list[str], everything: bool = False) -> list[str]:
+    """Study names, patterns resolved, in order and once each; an unknown one suggests the nearest."""
+    from sandlab.registry import get
+    from sandlab.registry import names as known
+
+    if everything:
+        return known("studies")
+    if not names:
+        raise BadInput("name a study, or --all: see `sandlab list studies`")
+    found: list[str] = []
+    for name in names:
+        matching = fnmatch.filter(known("studies"), name)
+        if not matching:
+            get("studies", name)
+        found += [each for each in matching if each not in found]
+    return found
+
+
+def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
+    """The claims of a study as rows, with the findings of its last run where it was run."""
+    from sandlab.lab.store import Store
+    from sandlab.registry import get
+
+    study = get("studies", name)
+    found: dict[str, dict[str, Any]] = {}
+    for record in sorted(Store(store).latest(name), key=lambda record: record.finished):
+        about = {"preset": record.about["preset"], "date": record.finished}
+        found.update({row["claim"]: {**row, **about} for row in record.read("findings.json")})
+    blank = {"verdict": "", "mean": None, "low": None, "high": None, "count": 0, "preset": "", "date": None}
+    return [found.get(claim.id) or _unmeasured(claim) | blank for claim in study.claims]
+
+
+def _unmeasured(claim: Any) -> dict[str, Any]:
+    names = ("statement", "source", "quantity", "paper", "held")
+    return {"claim": claim.id, "relation": str(claim.relation), **{name: getattr(claim, name) for name in names}}
+
+
+def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str, Any], as_json: bool) -> int:
+    """Run studies one after another on one executor. A job that fails ends its study, not the others."""
+    from sandlab.cli.screen import print_json
+    from sandlab.lab.executors import executor
+    from sandlab.lab.jobs import JobFailed
+
+    settings = {name: _read(name, texts, options["preset"]) for name in names}
+    place = executor(on or ("processes" if options["device"] == "cpu" else "local"))
+    reports, failures = [], []
+    try:
+        for name in names:
+            try:
+                reports.append(_run_one(name, settings[name], place, options, as_json))
+            except JobFailed as problem:
+                failures.append(name)
+                print(f"sandlab: {name} could not finish: {problem}", file=sys.stderr)
+    finally:
+        place.close()
+    if as_json:
+        print_json([_as_data(report) for report in reports])
+    elif len(names) > 1:
+        _summarise(reports, failures)
+    return 3 if failures else int(any(report.surprises for report in reports))
+
+
+def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str, Any], quiet: bool) -> Any:
+    from sandlab.cli.screen import finding_rows, print_table
+    from sandlab.lab.run import run as run_study
+
+    report = run_study(name, settings=settings, on=place, **options)
+    if not quiet:
+        rows = finding_rows(finding.as_dict() for finding in report.findings)
+        print_table(["verdict", "claim", "ours", "must be", "paper"], rows, f"{name}: {report.about['title']}")
+        jobs = report.about["jobs"]
+        how = "finished before, nothing to do (--fresh computes it anew)" if report.reused else _how(jobs)
+        print(f"{report.about['seconds']:.1f} s, {how}. Figures and data: {report.path}\n", flush=True)
+    return report
+
+
+def _how(jobs: dict[str, int]) -> str:
+    found = f", {jobs['cached']} found in the store" if jobs["cached"] else ""
+    return f"{jobs['computed']} jobs computed{found}"
+
+
+def _read(name: str, texts: dict[str, str], preset: str) -> dict[str, Any]:
+    from sandlab.cli.settings import read_settings
+    from sandlab.registry import get
+
+    return read_settings(get("studies", name).config(preset), texts, name)
+
+
+def _as_data(report: Any) -> dict[str, Any]:
+    findings = [finding.as_dict() for finding in report.findings]
+    figures = {name: str(path) for name, path in report.figures.items()}
+    return {
+        "study": report.study,
+        "preset": report.preset,
+        "findings": findings,
+        "figures": figures,
+        "path": str(report.path),
+        "jobs": report.about["jobs"],
+        "seconds": report.about["seconds"],
+        "reused": report.reused,
+    }
+
+
+def _summarise(reports: list[Any], failures: list[str]) -> None:
+    from sandlab.cli.screen import print_table
+
+    rows = []
+    for report in reports:
+        verdicts = [finding.verdict for finding in report.findings]
+        counts = [verdicts.count(word) for word in ("holds", "fails", "inconclusive")]
+        rows.append([report.study, *counts, f"{report.about['seconds']:.1f} s"])
+    rows += [[name, "", "", "", "could not finish"] for name in failures]
+    print_table(["study", "holds", "fails", "inconclusive", "time"], rows, "All findings")

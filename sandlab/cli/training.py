@@ -1,0 +1,66 @@
+"""`sandlab train`: one's own training run, with plots."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sandlab.cli.browse import make_world
+from sandlab.cli.options import AsJson, Device, Settings, StoreFolder
+from sandlab.errors import BadInput
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@commands.command(
+    epilog="Example:  sandlab train --world in-context-markov --model transformer --set world.length=64 "
+    "--set model.layers=2 --set steps=500 --set lr=0.003"
+)
+def train(
+    world: Annotated[str, typer.Option(help="Name of a world.")],
+    model: Annotated[str, typer.Option(help="Name of a model.")] = "transformer",
+    settings: Settings = None,
+    device: Device = "cpu",
+    store: StoreFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on a world: losses beside the best possible one, a figure, and the weights in the store.
+
+    Settings are world.X=…, model.X=…, or one of the training itself: steps, batch_size, lr, seed and so on.
+    """
+    from sandlab.cli.screen import print_json, print_table, text_number
+    from sandlab.cli.settings import pairs, read_settings, under
+    from sandlab.lab.training import Plan, train_model
+    from sandlab.registry import get
+
+    texts = pairs(settings or [])
+    made = make_world(world, under("world", texts))
+    network = get("models", model)
+    options = read_settings(network.config_class, under("model", texts), model)
+    own = {name: text for name, text in texts.items() if not name.startswith(("world.", "model."))}
+    plan = Plan(**{**read_settings(Plan, own, "sandlab train"), "device": device})
+    result = train_model(made, network, options, plan, store)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print(f"loss over {plan.steps} steps  {sparkline(result.loss)}")
+    rows = [[name, text_number(value)] for name, value in result.levels.items()]
+    print_table(["on held-out data", "nats per target"], rows, f"{model} on {world}, {result.parameters} parameters")
+    print(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
+
+
+def sparkline(values: Any, width: int = 48) -> str:
+    """A curve in one line of text."""
+    import numpy as np
+
+    pieces = [piece.mean() for piece in np.array_split(np.asarray(values, dtype=float), width) if len(piece)]
+    if not pieces:
+        raise BadInput("there is no loss to show: train for at least one step")
+    low, high = min(pieces), max(pieces)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+    marks = "".join(_BLOCKS[round((piece - low) * scale)] for piece in pieces)
+    return f"{high:.3f} {marks} {pieces[-1]:.3f}"
