@@ -161,7 +161,7 @@ class Draft:
     def build(self, channel: int, outputs: int, note: str) -> TheoryTransformer:
         """Weights for the whole draft; class y is read off a channel that holds v by the logit 2yv − y²."""
         width = len(self.names)
-        blocks = [_assemble(layer, width) for layer in self.layers]
+        blocks = [assemble(layer, width) for layer in self.layers]
         with seeded(0):
             model = TheoryTransformer(
                 vocab=self.vocab,
@@ -217,7 +217,7 @@ def _row(values: Sequence[float] | np.ndarray | None, size: int) -> Float[np.nda
     return np.zeros(size) if values is None else np.asarray(values, dtype=np.float64).copy()
 
 
-def _assemble(layer: LayerDraft, width: int) -> Network | None:
+def assemble(layer: LayerDraft, width: int) -> Network | None:
     """The networks of a layer side by side, on the full width of the stream; shallow ones wait for deep ones."""
     if not layer.pieces:
         return None

@@ -74,16 +74,17 @@ def chain(first: Network, second: Network) -> Network:
 
 
 @register("circuits", "interpolate")
-def interpolate(points: Sequence[float] | Array, values: Array) -> Network:
+def interpolate(points: Sequence[float] | Array, values: Array, *, gap: float | None = None) -> Network:
     """A function on finitely many numbers, exact even when its argument is off by a quarter of the smallest gap Δ.
 
     Each point x₀ has a trapezoid that is 1 within Δ/4 and 0 beyond Δ/2: with Δ′ = Δ/4,
     ψ(x) = ((x−x₀+2Δ′)/Δ′)₊ − ((x−x₀+Δ′)/Δ′)₊ − ((x−x₀−Δ′)/Δ′)₊ + ((x−x₀−2Δ′)/Δ′)₊, and f = Σ f(x₀) ψ_{x₀}.
-    Width 4|X|, weights at most 4/Δ, biases at most 4·max|x|/Δ + 2 (Lemma 10).
+    Width 4|X|, weights at most 4/Δ, biases at most 4·max|x|/Δ + 2 (Lemma 10). A smaller `gap` makes it 0 at numbers
+    between the points.
     """
     points = np.asarray(points, dtype=np.float64).reshape(-1)
     values = np.asarray(values, dtype=np.float64).reshape(len(points), -1)
-    quarter = _smallest_gap(points) / 4
+    quarter = (_smallest_gap(points) if gap is None else gap) / 4
     weight = np.full((4 * len(points), 1), 1 / quarter)
     bias = (np.array([2.0, 1.0, -1.0, -2.0]) - points[:, None] / quarter).reshape(-1)
     signs = np.array([1.0, -1.0, -1.0, 1.0])
@@ -92,12 +93,11 @@ def interpolate(points: Sequence[float] | Array, values: Array) -> Network:
 
 @register("circuits", "tabulate")
 def tabulate(points: Int[np.ndarray, "row input"], values: Float[np.ndarray, "row output"]) -> Network:
-    """A function on finitely many vectors, 0 elsewhere on the grid of their coordinates (Lemma 11, corrected).
+    """A function on finitely many vectors of whole numbers, 0 at all others (Lemma 11, corrected).
 
     Layer 1 has the trapezoids of `interpolate` for every value of every coordinate; layer 2 one unit per listed x,
-    (Σ_i ψ_{x_i} − (d − 1))₊, which is 1 at x and 0 at other grid points; layer 3 adds up f(x). Exact when every
-    coordinate is off by at most a quarter of its own smallest gap. The bias is −(d − 1): with −d, as printed, no unit
-    ever fires.
+    (Σ_i ψ_{x_i} − (d − 1))₊, which is 1 at x and 0 at other whole vectors; layer 3 adds up f(x). Exact when every
+    coordinate is off by at most 1/4. The bias is −(d − 1): with −d, as printed, no unit ever fires.
     """
     points = np.asarray(points, dtype=np.float64)
     values = np.asarray(values, dtype=np.float64).reshape(len(points), -1)
@@ -105,7 +105,7 @@ def tabulate(points: Int[np.ndarray, "row input"], values: Float[np.ndarray, "ro
     firsts, biases, marks = [], [], []
     for coordinate in range(inputs):
         levels, place = np.unique(points[:, coordinate], return_inverse=True)
-        bump = interpolate(levels, np.eye(len(levels)))
+        bump = interpolate(levels, np.eye(len(levels)), gap=1.0)
         spread = np.zeros((4 * len(levels), inputs))
         spread[:, coordinate] = bump.weights[0][:, 0]
         firsts.append(spread)

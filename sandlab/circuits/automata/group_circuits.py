@@ -1,0 +1,155 @@
+"""Circuits for automata whose letters are permutations: running products of group elements, then a look at the state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sandlab.circuits.automata.drafting import Draft, LayerDraft, assemble
+from sandlab.circuits.automata.gadgets import Network, chain, tabulate
+from sandlab.circuits.automata.programs import (
+    AbelianProgram,
+    GroupProgram,
+    SemidirectProgram,
+    group_program,
+    semidirect_program,
+    series_program,
+    wreath_program,
+)
+from sandlab.errors import BadInput, integer
+from sandlab.models.theory import TheoryTransformer
+from sandlab.registry import register
+from sandlab.worlds.algebra.groups import FiniteGroup, group_name
+from sandlab.worlds.automata.machine import Automaton
+from sandlab.worlds.automata.products import canonical
+
+__all__ = [
+    "direct_product_circuit",
+    "group_circuit",
+    "letter_group",
+    "semidirect_circuit",
+    "series_circuit",
+    "wreath_circuit",
+]
+
+
+def letter_group(machine: Automaton) -> FiniteGroup:
+    """The group of permutations that the letters generate; other letters are refused."""
+    for letter, row in enumerate(machine.maps):
+        if len(set(row.tolist())) < machine.states:
+            raise BadInput(
+                f"letter {machine.letters[letter]!r} is not a permutation of the states: "
+                "a group circuit needs a group automaton, try method 'krohn-rhodes'"
+            )
+    return FiniteGroup.generated(machine.maps)
+
+
+def program_circuit(machine: Automaton, length: int, program: GroupProgram, note: str) -> TheoryTransformer:
+    """Letters in as codes, the program, and the code of the product read as the state π(q_0)."""
+    integer("length", length, 1)
+    group = program.group
+    assert group.permutations is not None
+    code_of = {tuple(row): code for row, code in zip(group.permutations.tolist(), program.codes)}
+    letters = np.array([code_of[tuple(row)] for row in machine.maps.tolist()])
+    draft = Draft(machine.alphabet, length, anchors=1)
+    channels = [draft.channel(f"code {place}", letters=letters[:, place]) for place in range(letters.shape[1])]
+    program.emit(draft, 0, channels)
+    labels = machine.labels[group.permutations[:, machine.start]]
+    state = draft.channel("state")
+    _append_decoder(draft, channels, state, tabulate(program.codes, labels))
+    return draft.build(state, machine.outputs, note)
+
+
+def _append_decoder(draft: Draft, channels: Sequence[int], state: int, decoder: Network) -> None:
+    """Let the last layer's networks write the state instead of the code: no layer is added."""
+    last = draft.layers[-1]
+    written = [channel for _, _, write in last.pieces for channel in write]
+    kept = [channel for channel in channels if channel not in written]
+    size = len(channels)
+    order = {channel: place for place, channel in enumerate(channels)}
+    # Every piece and every untouched channel contributes its part of the code; their sum is decoded.
+    merged = _side_by_side(last.pieces, kept, channels, order, size)
+    last.pieces = [(chain(merged, decoder), list(channels), [state])]
+    last.overwritten = {state}
+
+
+def _side_by_side(
+    pieces: list[tuple[Network, list[int], list[int]]],
+    kept: Sequence[int],
+    channels: Sequence[int],
+    order: dict[int, int],
+    size: int,
+) -> Network:
+    layer = LayerDraft()
+    for network, read, write in pieces:
+        layer.feed(network, [order[c] for c in read], [order[c] for c in write])
+    for channel in kept:
+        # Codes are not negative, so one rectifier carries them.
+        carry = Network((np.ones((1, 1)), np.ones((1, 1))), (np.zeros(1), np.zeros(1)), ("relu",))
+        layer.feed(carry, [order[channel]], [order[channel]])
+    merged = assemble(layer, size)
+    assert merged is not None
+    return merged
+
+
+@register("circuits", "direct-product")
+def direct_product_circuit(machine: Automaton, length: int) -> TheoryTransformer:
+    """An abelian group in one layer: a product of counters that run side by side.
+
+    Widths, heads and channels add up, depth is that of the deepest factor (1). Liu et al. 2023, Lemma 17.
+    """
+    group = letter_group(machine)
+    if not group.is_abelian:
+        raise BadInput(f"{group_name(group)} is not abelian: take the semidirect or the solvable-group circuit")
+    program = group_program(group)
+    assert isinstance(program, AbelianProgram)
+    sizes = "×".join(f"C{size}" for size in program.sizes)
+    return program_circuit(machine, length, program, f"direct product: {sizes}, one counter each, side by side")
+
+
+@register("circuits", "semidirect")
+def semidirect_circuit(machine: Automaton, length: int) -> TheoryTransformer:
+    """A group N ⋊ H: H first, its action undone on N, then N, then the action redone; depth L_N + L_H + 2.
+
+    D_8 = C_4 ⋊ C_2 takes 4 layers where the composition series takes 7. A group that does not split (Q_8) is refused.
+    Liu et al. 2023, Lemma 18; corrected: the third stage runs N, not H.
+    """
+    program = semidirect_program(letter_group(machine))
+    names = f"{group_name(program.normal.group)} ⋊ {group_name(program.acting.group)}"
+    return program_circuit(machine, length, program, f"semidirect product: {names}, depth {program.depth}")
+
+
+@register("circuits", "wreath")
+def wreath_circuit(base: FiniteGroup, acting: int, length: int) -> TheoryTransformer:
+    """The wreath product N ≀ C_p acting on itself (`canonical` of `FiniteGroup.wreath`); depth L_N + 3.
+
+    N runs in p copies whose order the counter of C_p shifts; the two shifts are wirings chosen by the count. Liu et
+    al. 2023, Lemma 19; corrected: the bound needs a one-channel code of H, not of the product.
+    """
+    program = wreath_program(base, acting)
+    machine = canonical(program.group.products)
+    note = f"wreath product: {group_name(base)} ≀ C{acting}, depth {program.depth}"
+    return program_circuit(machine, length, program, note)
+
+
+@register("circuits", "solvable-group")
+def series_circuit(machine: Automaton, length: int) -> TheoryTransformer:
+    """Any solvable group by its composition series: each step one counter and a wreath product; depth 3ℓ − 2.
+
+    With factors K_1, …, K_ℓ every step embeds the larger group into (smaller group) ≀ K. Depth at most 3 log₂|G|,
+    channels and heads at most 2|G|, widths at most 20nT|G|. Liu et al. 2023, Theorem 16; corrected: the number of
+    steps is bounded by log₂|G|, not log₂ T.
+    """
+    program = series_program(letter_group(machine))
+    note = f"composition series of {group_name(program.group)}: depth {program.depth}"
+    return program_circuit(machine, length, program, note)
+
+
+@register("circuits", "group")
+def group_circuit(machine: Automaton, length: int) -> TheoryTransformer:
+    """A solvable group automaton by the shallowest group program: direct, semidirect or series."""
+    program = group_program(letter_group(machine))
+    kind = {AbelianProgram: "counters side by side", SemidirectProgram: "a semidirect product"}
+    how = kind.get(type(program), "its composition series")
+    return program_circuit(machine, length, program, f"{group_name(program.group)} by {how}: depth {program.depth}")

@@ -1,0 +1,295 @@
+"""Any solvable automaton in constant depth: the levels of its holonomy decomposition, one after the other (Thm 11)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sandlab.circuits.automata.drafting import Draft
+from sandlab.circuits.automata.gadgets import interpolate, tabulate
+from sandlab.circuits.automata.permutation_reset import last_reset
+from sandlab.circuits.automata.programs import GroupProgram, group_program
+from sandlab.errors import BadInput, integer
+from sandlab.models.theory import TheoryTransformer
+from sandlab.registry import register
+from sandlab.worlds.algebra.holonomy import Component, Holonomy
+from sandlab.worlds.automata.machine import Automaton
+
+__all__ = ["krohn_rhodes_circuit", "require_solvable"]
+
+
+@dataclass
+class Level:
+    """One level as a permutation-reset machine: its components share one memory.
+
+    parts       component number → (first of its values, program of its group or None)
+    triples     (set before, set after, letter) that can meet at this level
+    """
+
+    number: int
+    parts: dict[int, tuple[int, GroupProgram | None]]
+    triples: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @property
+    def programs(self) -> dict[int, GroupProgram]:
+        return {component: program for component, (_, program) in self.parts.items() if program is not None}
+
+    @property
+    def code_width(self) -> int:
+        return sum(program.codes.shape[1] for program in self.programs.values())
+
+
+@register("circuits", "krohn-rhodes")
+def krohn_rhodes_circuit(machine: Automaton, length: int) -> TheoryTransformer:
+    """A transformer whose depth does not depend on T, for any automaton whose groups are solvable.
+
+    The holonomy decomposition narrows the state down level by level: Z, the set of states still possible, starts as
+    Q and each level picks a tile inside it. A level is a permutation-reset machine. Its letter follows from Z before
+    the step (a head looks back by one), Z after it (the own position) and the letter σ: where σ carries the one set
+    onto the other the tiles are permuted, otherwise the level is reset. So each level takes a wiring layer (not the
+    first), the layers of its group program, a layer that reads the last reset and one that applies the group since.
+
+    The anchor at position 0 counts as a reset to q_0's tile on every level. Liu et al. 2023, Lemma 21 and Theorem 11;
+    corrected: the look-back by one position, and the anchor. The decomposition follows Eilenberg 1976.
+    """
+    integer("length", length, 1)
+    require_solvable(machine)
+    form = machine.decomposition
+    draft = Draft(machine.alphabet, length, anchors=1)
+    channels = _Channels(draft, machine, form)
+    levels = _levels(form, machine.alphabet)
+    place = 0
+    for level in levels:
+        start = form.encode(machine.start)
+        if level.number < form.levels:
+            _wire(draft.layer(place), channels, form, level, start)
+            place += 1
+        else:
+            _embed(channels, form, level, start)
+        place = _run_level(draft, place, channels, form, level, machine)
+    if not levels:
+        draft.letter_values[channels.current][:] = machine.labels[0]
+    groups = sorted({form.components[c].group_name for level in levels for c in level.programs})
+    found = f"groups {', '.join(groups)}" if groups else "no groups"
+    note = f"krohn-rhodes: {form.levels} levels, {found}, depth {draft.depth} whatever the length"
+    return draft.build(channels.current, machine.outputs, note)
+
+
+def require_solvable(machine: Automaton) -> None:
+    """Refuse a machine that holds a group which is not solvable, and say which."""
+    for component in machine.decomposition.components:
+        if not component.solvable:
+            raise BadInput(
+                f"no circuit of constant depth is known for this machine: its semigroup holds the group "
+                f"{component.group_name} (order {len(component.group)}, on {len(component.tiles)} sets of states), which "
+                "is not solvable; take method 'scan'"
+            )
+
+
+class _Channels:
+    """The channels all levels share."""
+
+    def __init__(self, draft: Draft, machine: Automaton, form: Holonomy) -> None:
+        self.draft = draft
+        everything = np.full(machine.alphabet, float(form.everything))
+        self.current = draft.channel("possible states", letters=everything, anchors=float(form.everything))
+        self.previous = draft.channel("possible states before")
+        self.letter = draft.channel("letter", letters=np.arange(machine.alphabet), anchors=float(machine.alphabet))
+        self.reset = draft.channel("reset")
+        self.value = draft.channel("value")
+        self.running: list[int] = []
+        self.copied: list[int] = []
+
+    def codes(self, width: int) -> tuple[list[int], list[int]]:
+        """Channels for group codes and their copies at the last reset; levels use the same ones again."""
+        while len(self.running) < width:
+            place = len(self.running)
+            self.running.append(self.draft.channel(f"code {place}"))
+            self.copied.append(self.draft.channel(f"code {place} at reset"))
+        return self.running[:width], self.copied[:width]
+
+
+def _levels(form: Holonomy, letters: int) -> list[Level]:
+    """Levels from the top, with every (before, after, letter) that some choice of tiles leads to."""
+    made = []
+    triples = {(form.everything, form.everything, letter) for letter in range(letters)}
+    for number in range(form.levels, 0, -1):
+        parts: dict[int, tuple[int, GroupProgram | None]] = {}
+        first = 0
+        for place, component in enumerate(form.components):
+            if component.level == number:
+                parts[place] = (first, group_program(component.group) if len(component.group) > 1 else None)
+                first += len(component.tiles)
+        made.append(Level(number, parts, triples))
+        triples = {after for triple in triples for after in _successors(form, number, *triple)}
+    return made
+
+
+def _successors(form: Holonomy, level: int, before: int, after: int, letter: int) -> list[tuple[int, int, int]]:
+    """The triples one level down, one for each tile that the set before may be in."""
+    tiles = range(len(form.components[form.component[before]].tiles)) if form.height[before] == level else [None]
+    move = form.move(before, after, letter) if form.height[after] == level else None
+    found = []
+    for tile in tiles:
+        lower_before = before if tile is None else form.refine(before, tile)
+        lower_after = after
+        if move is not None:
+            chosen = move.reset if move.permutation is None else move.permutation[tile or 0]
+            assert chosen is not None
+            lower_after = form.refine(after, chosen)
+        found.append((lower_before, lower_after, letter))
+    return found
+
+
+def _signal(form: Holonomy, level: Level, before: int, after: int, letter: int) -> np.ndarray:
+    """What the level's machine reads: reset flag, value written, and one group code per component."""
+    signal = np.zeros(2 + level.code_width)
+    if form.height[after] != level.number:
+        return signal
+    component = int(form.component[after])
+    move = form.move(before, after, letter)
+    if move.permutation is None:
+        assert move.reset is not None
+        signal[:2] = 1, level.parts[component][0] + move.reset
+        return signal
+    program = level.parts[component][1]
+    if program is not None:
+        assert program.group.permutations is not None
+        element = int((program.group.permutations == np.array(move.permutation)).all(1).argmax())
+        offset = 2 + _code_offset(level, component)
+        signal[offset : offset + program.codes.shape[1]] = program.codes[element]
+    return signal
+
+
+def _code_offset(level: Level, component: int) -> int:
+    widths = [program.codes.shape[1] for place, program in level.programs.items() if place < component]
+    return sum(widths)
+
+
+def _start_signal(form: Holonomy, level: Level, start: np.ndarray) -> tuple[int, np.ndarray]:
+    """Where q_0's path stands above the level, and its reset to q_0's tile (any tile when the level is idle there)."""
+    current = form.everything
+    while form.height[current] > level.number:
+        current = form.refine(current, int(start[form.component[current]]))
+    signal = np.zeros(2 + level.code_width)
+    signal[0] = 1
+    if form.height[current] == level.number:
+        component = int(form.component[current])
+        signal[1] = level.parts[component][0] + start[component]
+    return current, signal
+
+
+def _embed(channels: _Channels, form: Holonomy, level: Level, start: np.ndarray) -> None:
+    """The top level reads its letters straight from the embedding."""
+    running, _ = channels.codes(level.code_width)
+    targets = [channels.reset, channels.value, *running]
+    by_letter = np.array([_signal(form, level, *triple) for triple in sorted(level.triples, key=lambda t: t[2])])
+    _, at_anchor = _start_signal(form, level, start)
+    for place, channel in enumerate(targets):
+        channels.draft.letter_values[channel][:] = by_letter[:, place]
+        channels.draft.anchor_values[channel][:] = at_anchor[place]
+
+
+def _wire(layer: Any, channels: _Channels, form: Holonomy, level: Level, start: np.ndarray) -> None:
+    """Look back by one, then a table of (before, after, letter); what is not listed neither permutes nor resets."""
+    draft = channels.draft
+    running, _ = channels.codes(level.code_width)
+    tokens = draft.tokens
+    sharpness = 100 * tokens**2 * (math.log(len(form.sets)) + math.log(tokens))
+    draft.circle_channels()
+    layer.heads.append(draft.look_back(1, sharpness, [channels.current], [channels.previous]))
+    current, at_anchor = _start_signal(form, level, start)
+    rows = {(current, current, len(draft.letter_values[0])): at_anchor}
+    for triple in sorted(level.triples):
+        signal = _signal(form, level, *triple)
+        if signal.any():
+            rows[triple] = signal
+    table = tabulate(np.array(list(rows)), np.array(list(rows.values())))
+    layer.feed(
+        table, [channels.previous, channels.current, channels.letter], [channels.reset, channels.value, *running]
+    )
+
+
+def _run_level(draft: Draft, place: int, channels: _Channels, form: Holonomy, level: Level, machine: Automaton) -> int:
+    """Group programs, the last reset, the group since then; Z becomes the tile inside Z. Returns the next free layer."""
+    running, copied = channels.codes(level.code_width)
+    largest = max(
+        sum(len(form.components[c].tiles) for c in level.parts), *(p.codes.max() for p in level.programs.values()), 1
+    )
+    deepest = 0
+    for component, program in level.programs.items():
+        offset = _code_offset(level, component)
+        program.emit(draft, place, running[offset : offset + program.codes.shape[1]])
+        deepest = max(deepest, program.depth)
+    memory = draft.layer(place + deepest)
+    memory.heads.append(
+        last_reset(draft, channels.reset, largest, [channels.value, *running], [channels.value, *copied])
+    )
+    goal = machine.labels if level.number == 1 else None
+    if not level.programs:
+        _narrow(memory, channels, form, level, goal)
+        return place + 1
+    _undo(memory, channels, form, level, copied)
+    _narrow(draft.layer(place + deepest + 1), channels, form, level, goal)
+    return place + deepest + 2
+
+
+def _undo(layer: Any, channels: _Channels, form: Holonomy, level: Level, copied: list[int]) -> None:
+    """x = Φ(g_≤r⁻¹)(value) for components with a group, the rounded value for others; their sum, only one is not 0."""
+    plain = []
+    for component, (first, program) in level.parts.items():
+        tiles = len(form.components[component].tiles)
+        if program is None:
+            plain += range(first, first + tiles)
+            continue
+        g, tile, points = _code_points(program, tiles, first)
+        undone = program.group.permutations[program.group.inverses[g], tile]  # type: ignore[index]
+        offset = _code_offset(level, component)
+        read = [*copied[offset : offset + program.codes.shape[1]], channels.value]
+        layer.feed(tabulate(points, first + undone), read, [channels.value])
+    if plain:
+        layer.feed(interpolate(plain, np.array(plain), gap=1.0), [channels.value], [channels.value])
+
+
+def _narrow(layer: Any, channels: _Channels, form: Holonomy, level: Level, labels: np.ndarray | None) -> None:
+    """Z ↦ the tile inside Z; on the last level, the label of the one state that is left.
+
+    Tables give the change of Z, which is added: sets that this level does not concern stay.
+    """
+    for component, (first, program) in level.parts.items():
+        found = form.components[component]
+        members = np.array(found.members)
+        tiles = len(found.tiles)
+        if program is None:
+            value = np.repeat(np.arange(tiles), len(members))
+            points = np.column_stack([first + value, np.tile(members, tiles)])
+            read = [channels.value, channels.current]
+        else:
+            g, tile, codes = _code_points(program, tiles, first)
+            value = np.repeat(program.group.permutations[g, tile], len(members))  # type: ignore[index]
+            points = np.column_stack([np.repeat(codes, len(members), 0), np.tile(members, len(codes))])
+            offset = _code_offset(level, component)
+            read = [*channels.running[offset : offset + program.codes.shape[1]], channels.value, channels.current]
+        sets = points[:, -1]
+        change = _change(form, sets, value, found, labels)
+        layer.feed(tabulate(points, change), read, [channels.current], add=True)
+    if labels is not None and (labels != np.arange(len(labels))).any():
+        states = np.arange(len(labels))
+        layer.feed(interpolate(states, labels - states, gap=1.0), [channels.current], [channels.current], add=True)
+
+
+def _change(
+    form: Holonomy, sets: np.ndarray, tiles: np.ndarray, component: Component, labels: np.ndarray | None
+) -> np.ndarray:
+    inner = {(s, t): form.refine(s, t) for s in component.members for t in range(len(component.tiles))}
+    reached = np.array([inner[int(s), int(t)] for s, t in zip(sets, tiles)])
+    return (reached if labels is None else labels[reached]) - sets
+
+
+def _code_points(program: GroupProgram, tiles: int, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every (element, tile) with the point (code, value) that stands for it."""
+    g, tile = np.divmod(np.arange(len(program.group) * tiles), tiles)
+    return g, tile, np.column_stack([program.codes[g], first + tile])

@@ -1,0 +1,296 @@
+"""Group programs: layers that turn a sequence of group elements into its running products, in constant depth.
+
+An element is a code: whole numbers in `width` channels, the identity all zero. A program overwrites the codes of
+g_1, g_2, … by those of g_1, g_2·g_1, g_3·g_2·g_1, …; at the anchor the code stays zero, so programs can be stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Int
+
+from sandlab.circuits.automata.atoms import add_counter
+from sandlab.circuits.automata.drafting import Draft
+from sandlab.circuits.automata.gadgets import Network, interpolate, relu_network, tabulate
+from sandlab.errors import BadInput
+from sandlab.worlds.algebra.groups import FiniteGroup, group_name
+from sandlab.worlds.algebra.series import composition_series, is_solvable
+
+__all__ = [
+    "AbelianProgram",
+    "GroupProgram",
+    "SemidirectProgram",
+    "WreathProgram",
+    "group_program",
+    "semidirect_program",
+    "series_program",
+    "wreath_program",
+]
+
+
+class GroupProgram(Protocol):
+    """group: whose products are taken; codes[g]: the code of each element; depth: layers needed."""
+
+    group: FiniteGroup
+    codes: Int[np.ndarray, "element channel"]
+    depth: int
+
+    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+        """Write the layers from number `place` on."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class AbelianProgram:
+    """Counters side by side: every abelian group is a product of cyclic ones, and needs one layer (Lemma 17)."""
+
+    group: FiniteGroup
+    sizes: tuple[int, ...]
+    codes: Int[np.ndarray, "element channel"]
+    depth: int = 1
+
+    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+        for channel, size in zip(channels, self.sizes):
+            add_counter(draft, place, channel, size)
+
+
+@dataclass(frozen=True, eq=False)
+class SemidirectProgram:
+    """G = N ⋊ H: run H, undo its action, run N, redo it (Lemma 18).
+
+    φ⁻¹_{h≤t}(g_≤t) = φ⁻¹_{h≤t}(g_t) ⋯ φ⁻¹_{h≤1}(g_1), so after the letters of N are turned back by the running product
+    of H they multiply as in N alone. Depth L_H + L_N + 2.
+    """
+
+    group: FiniteGroup
+    normal: GroupProgram
+    acting: GroupProgram
+    action: Int[np.ndarray, "acting normal"]
+    codes: Int[np.ndarray, "element channel"]
+
+    @property
+    def depth(self) -> int:
+        return self.normal.depth + self.acting.depth + 2
+
+    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+        inner, outer = channels[: self.normal.codes.shape[1]], channels[self.normal.codes.shape[1] :]
+        self.acting.emit(draft, place, outer)
+        place += self.acting.depth
+        undo = np.argsort(self.action, 1)
+        draft.layer(place).feed(self._turn(undo), channels, inner)
+        self.normal.emit(draft, place + 1, inner)
+        draft.layer(place + 1 + self.normal.depth).feed(self._turn(self.action), channels, inner)
+
+    def _turn(self, action: np.ndarray) -> Network:
+        """(g, h) ↦ φ_h(g) on codes."""
+        h, g = np.divmod(np.arange(action.size), action.shape[1])
+        points = np.concatenate([self.normal.codes[g], self.acting.codes[h]], 1)
+        return tabulate(points, self.normal.codes[action[h, g]])
+
+
+@dataclass(frozen=True, eq=False)
+class WreathProgram:
+    """The wreath product N ≀ C_p, or a group G that lies in it (Lemma 19, Theorem 16).
+
+    Code of (f, h): h, then the codes of f(x) ∈ N for x = 0 … p−1. An element g of a group with normal subgroup N has
+    its coset as h and f_g(x) = s(x)·g·s(x+h)⁻¹ (universal embedding). A counter gives the running H; the p blocks
+    are shifted, b(x) = f(x − H); N runs in p copies; the blocks are shifted back. Depth L_N + 3.
+    """
+
+    group: FiniteGroup
+    index: int
+    normal: GroupProgram
+    codes: Int[np.ndarray, "element channel"]
+
+    @property
+    def depth(self) -> int:
+        return self.normal.depth + 3
+
+    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+        size = self.normal.codes.shape[1]
+        blocks = [channels[1 + size * x : 1 + size * (x + 1)] for x in range(self.index)]
+        add_counter(draft, place, channels[0], self.index)
+        draft.layer(place + 1).feed(self._shift(-1), channels, channels[1:])
+        for block in blocks:
+            self.normal.emit(draft, place + 2, block)
+        draft.layer(place + 2 + self.normal.depth).feed(self._shift(1), channels, channels[1:])
+
+    def _shift(self, direction: int) -> Network:
+        """(H, blocks) ↦ blocks with x replaced by x ± H: a choice among p wirings, as in `compose_functions`."""
+        index, size = self.index, self.normal.codes.shape[1]
+        total, largest = index * size, max(1.0, float(self.normal.codes.max()))
+        marks = interpolate(np.arange(index), np.eye(index))
+        first = np.zeros((4 * index + total, 1 + total))
+        first[: 4 * index, :1] = marks.weights[0]
+        first[4 * index :, 1:] = np.eye(total)
+        bias = np.concatenate([marks.biases[0], np.zeros(total)])
+        second = np.zeros((index * total, len(first)))
+        last = np.zeros((total, index * total))
+        for shift in range(index):
+            rows = slice(shift * total, (shift + 1) * total)
+            second[rows, : 4 * index] = largest * marks.weights[1][shift]
+            source = (np.arange(index) + direction * shift) % index
+            columns = (source[:, None] * size + np.arange(size)).reshape(-1)
+            second[np.arange(rows.start, rows.stop), 4 * index + columns] = 1
+            last[:, rows] = np.eye(total)
+        return relu_network([first, second, last], [bias, np.full(index * total, -largest), np.zeros(total)])
+
+
+def series_program(group: FiniteGroup) -> WreathProgram | AbelianProgram:
+    """Any solvable group by its composition series alone: depth 3ℓ − 2 for ℓ factors (Theorem 16)."""
+    _require_solvable(group)
+    return _by_series(group)
+
+
+def wreath_program(base: FiniteGroup, acting: int) -> WreathProgram:
+    """All of N ≀ C_p, elements numbered as by `FiniteGroup.wreath`; the group acts on itself from the left."""
+    whole = FiniteGroup.wreath(base, FiniteGroup.cyclic(acting))
+    inner = group_program(base)
+    functions, h = np.divmod(np.arange(len(whole)), acting)
+    values = np.stack(np.unravel_index(functions, [len(base)] * acting), -1)
+    codes = np.concatenate([h[:, None], inner.codes[values].reshape(len(whole), -1)], 1)
+    return WreathProgram(FiniteGroup(whole.products, whole.products), acting, inner, codes)
+
+
+def semidirect_program(group: FiniteGroup) -> SemidirectProgram:
+    """The shallowest splitting G = N ⋊ H; a group that does not split is refused."""
+    _require_solvable(group)
+    made = [_semidirect(group, group.subgroup(normal), group.subgroup(acting)) for normal, acting in _splits(group)]
+    if not made:
+        raise BadInput(
+            f"{group_name(group)} is no semidirect product of smaller groups: take the solvable-group circuit"
+        )
+    return min(made, key=lambda program: program.depth)
+
+
+def group_program(group: FiniteGroup) -> GroupProgram:
+    """The shallowest program known here: abelian groups in one layer, semidirect products, else the series."""
+    _require_solvable(group)
+    return _shallowest(group)
+
+
+def _require_solvable(group: FiniteGroup) -> None:
+    if not is_solvable(group):
+        simple = next(factor for factor in composition_series(group).factors if not factor.is_abelian)
+        raise BadInput(
+            f"no circuit of constant depth is known for {group_name(group)} (order {len(group)}): it is not solvable, "
+            f"a composition factor is {group_name(simple)} (order {len(simple)}); take method 'scan'"
+        )
+
+
+def _by_series(group: FiniteGroup) -> WreathProgram | AbelianProgram:
+    members = composition_series(group).members
+    if len(members) <= 2:
+        return _abelian(group)
+    normal, numbers = group.subgroup(np.isin(np.arange(len(group)), members[1]))
+    return _extension(group, numbers, _by_series(normal))
+
+
+def _extension(group: FiniteGroup, numbers: np.ndarray, inner: GroupProgram) -> WreathProgram:
+    """Codes of the universal embedding for a normal subgroup (given by its elements) of prime index."""
+    index = len(group) // len(numbers)
+    outside = next(element for element in range(len(group)) if element not in set(numbers.tolist()))
+    powers = [0]
+    for _ in range(index - 1):
+        powers.append(int(group.products[powers[-1], outside]))
+    transversal = np.array(powers)
+    coset = np.empty(len(group), dtype=np.int64)
+    for x, element in enumerate(transversal):
+        coset[group.products[numbers, element]] = x
+    place = np.full(len(group), -1)
+    place[numbers] = np.arange(len(numbers))
+    blocks = []
+    for x in range(index):
+        left = group.products[transversal[x]]
+        f = group.products[left, group.inverses[transversal[(x + coset) % index]]]
+        blocks.append(inner.codes[place[f]])
+    codes = np.concatenate([coset[:, None], *blocks], 1)
+    return WreathProgram(group, index, inner, codes)
+
+
+def _abelian(group: FiniteGroup) -> AbelianProgram:
+    """A basis: an element of the largest order spans a factor, a complement to it holds the rest."""
+    inside = np.ones(len(group), dtype=bool)
+    basis: list[int] = []
+    while inside.sum() > 1:
+        members = np.flatnonzero(inside)
+        element = int(members[group.orders[members].argmax()])
+        basis.append(element)
+        inside = _complement(group, inside, group.generate([element]))
+    sizes = tuple(int(group.orders[element]) for element in basis) or (1,)
+    codes = np.zeros((len(group), len(sizes)), dtype=np.int64)
+    for exponents in np.ndindex(*sizes):
+        product = 0
+        for element, exponent in zip(basis, exponents):
+            for _ in range(exponent):
+                product = int(group.products[product, element])
+        codes[product] = exponents
+    return AbelianProgram(group, sizes, codes)
+
+
+def _complement(group: FiniteGroup, inside: np.ndarray, spanned: np.ndarray) -> np.ndarray:
+    """A largest subgroup of an abelian group that meets the spanned one in the identity only: grown greedily."""
+    result = group.generate([])
+    for element in np.flatnonzero(inside):
+        grown = group.generate(np.append(np.flatnonzero(result), element))
+        if (grown & spanned).sum() == 1:
+            result = grown
+    return result
+
+
+def _shallowest(group: FiniteGroup) -> GroupProgram:
+    if group.is_abelian:
+        return _abelian(group)
+    best: GroupProgram = _by_series_of_best(group)
+    for normal, acting in _splits(group):
+        inner, outer = group.subgroup(normal), group.subgroup(acting)
+        made = _semidirect(group, inner, outer)
+        if made.depth < best.depth:
+            best = made
+    return best
+
+
+def _by_series_of_best(group: FiniteGroup) -> GroupProgram:
+    members = composition_series(group).members
+    normal, numbers = group.subgroup(np.isin(np.arange(len(group)), members[1]))
+    return _extension(group, numbers, _shallowest(normal))
+
+
+def _splits(group: FiniteGroup) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (N, H): N normal, H a complement, both generated by at most two elements."""
+    single = [group.generate([element]) for element in range(1, len(group))]
+    candidates = {mask.tobytes(): mask for mask in single}
+    if len(group) <= 60:
+        for first in range(1, len(group)):
+            for second in range(first + 1, len(group)):
+                mask = group.generate([first, second])
+                candidates[mask.tobytes()] = mask
+    proper = [mask for mask in candidates.values() if not mask.all()]
+    normals = [mask for mask in proper if group.is_normal(mask)]
+    pairs = []
+    for normal in normals:
+        for acting in proper:
+            if (normal & acting).sum() == 1 and normal.sum() * acting.sum() == len(group):
+                pairs.append((normal, acting))
+                break
+    return pairs
+
+
+def _semidirect(
+    group: FiniteGroup, inner: tuple[FiniteGroup, np.ndarray], outer: tuple[FiniteGroup, np.ndarray]
+) -> SemidirectProgram:
+    """Codes and action of G = N ⋊ H inside G: g = n·h, φ_h(n) = h·n·h⁻¹."""
+    (normal_group, normal), (acting_group, acting) = inner, outer
+    first, second = _shallowest(normal_group), _shallowest(acting_group)
+    number = np.full(len(group), -1)
+    number[normal] = np.arange(len(normal))
+    conjugated = group.products[group.products[acting[:, None], normal], group.inverses[acting][:, None]]
+    codes = np.empty((len(group), first.codes.shape[1] + second.codes.shape[1]), dtype=np.int64)
+    for n, element in enumerate(normal):
+        products = group.products[element, acting]
+        codes[products] = np.concatenate([np.tile(first.codes[n], (len(acting), 1)), second.codes], 1)
+    return SemidirectProgram(group, first, second, number[conjugated], codes)
