@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from sandlab.errors import choice, integer, number
-from sandlab.learning.objectives import CrossEntropy, Forward
+from sandlab.learning.objectives import CrossEntropy, Forward, masked_mean
 from sandlab.models.recording import Tape, record
 from sandlab.worlds.base import Batch
 
@@ -123,7 +123,7 @@ class InvariantLogits:
 
     `prefix(batch, rng)` draws the inputs with a prefix of one length for the whole batch put in (after a start token,
     if there is one); it must keep the last `kept` positions of the original inputs in place. The mean runs over those
-    positions and the vocabulary (Wen et al. 2023, contrastive regulariser for balance).
+    that are counted and the vocabulary (Wen et al. 2023, contrastive regulariser for balance).
     """
 
     prefix: Callable[[Batch, torch.Generator], tuple[Tensor, int]]
@@ -133,13 +133,14 @@ class InvariantLogits:
     def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
         inputs, kept = self.prefix(batch, rng)
         truth = {**batch.truth, "prefixed_inputs": inputs, "prefixed_kept": torch.full((len(inputs),), kept)}
-        return Batch(batch.inputs, batch.targets, batch.mask, truth)
+        return replace(batch, truth=truth)
 
     def __call__(self, tape: Tape, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
         prefixed = forward(batch.truth["prefixed_inputs"])
         kept = int(batch.truth["prefixed_kept"].flatten()[0])
-        gap = prefixed[..., -kept:, :] - logits[..., -kept:, :]
-        return self.strength * gap.square().flatten(logits.ndim - 3).mean(-1)
+        gap = (prefixed[..., -kept:, :] - logits[..., -kept:, :]).square().mean(-1)
+        counted = replace(batch, mask=batch.mask[..., -kept:])
+        return self.strength * masked_mean(gap, counted, members=logits.ndim > 3)
 
 
 @dataclass(frozen=True)

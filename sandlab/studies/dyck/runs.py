@@ -1,0 +1,193 @@
+"""Training runs on bounded Dyck languages, shared by the studies of this chapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sandlab.learning.objectives import CrossEntropy
+from sandlab.learning.penalties import InvariantLogits, Penalised
+from sandlab.learning.population import Population
+from sandlab.learning.training import train
+from sandlab.lenses.attention_patterns import attention_maps
+from sandlab.lenses.balance import balance_violation
+from sandlab.lenses.bracket_attention import closing_accuracy, stack_likeness
+from sandlab.models.dyck_codes import MinimalDyck
+from sandlab.models.transformer import Transformer
+from sandlab.random import rng
+from sandlab.worlds.base import Batch
+from sandlab.worlds.dyck import Dyck
+
+__all__ = ["SOURCE", "Nested", "Run", "gather", "probe_word", "split_seeds", "train_run"]
+
+SOURCE = (
+    "Wen et al. 2023, Transformers are uninterpretable with myopic methods: a case study with bounded Dyck grammars"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setting, trained for several seeds on fresh words.
+
+    model        "standard": a causal transformer; "minimal": one layer over (type, depth) codes
+    words        "bounded": complete words of at most `length` brackets with END; "prefix": prefixes of that length
+    contrast     strength of the penalty for logits that change when nested pairs are put before the word
+    frozen       attention logits stay 0 (uniform attention)
+    long         brackets of the long test prefixes; only positions from 4/5 of it on are counted
+    """
+
+    seeds: tuple[int, ...] = (0,)
+    device: str = "cpu"
+    model: str = "standard"
+    types: int = 2
+    depth: int = 4
+    length: int = 28
+    words: str = "bounded"
+    opening: float = 0.5
+    layers: int = 2
+    heads: int = 1
+    width: int = 50
+    mlp_width: int = 50
+    positions: str = "none"
+    embedding: str = "type-depth"
+    residual: bool = False
+    frozen: bool = False
+    contrast: float = 0.0
+    steps: int = 1000
+    batch_size: int = 100
+    lr: float = 3e-3
+    tests: int = 200
+    long: int = 500
+    long_tests: int = 40
+
+
+@dataclass(frozen=True)
+class Nested:
+    """START w ↦ START p w with p a random number (1…depth) of nested pairs of random types."""
+
+    types: int
+    depth: int
+
+    def __call__(self, batch: Batch, rng: torch.Generator) -> tuple[torch.Tensor, int]:
+        levels = int(torch.randint(1, self.depth + 1, (1,), generator=rng, device=rng.device))
+        shape = (len(batch.inputs), levels)
+        opens = 2 * torch.randint(self.types, shape, generator=rng, device=rng.device)
+        start, word = batch.inputs[:, :1], batch.inputs[:, 1:]
+        return torch.cat([start, opens, opens.flip(1) + 1, word], 1), batch.inputs.shape[1]
+
+
+def train_run(run: Run) -> dict[str, Any]:
+    """Accuracies in distribution and on long prefixes, loss above the best, attention on the probe, balance."""
+    if run.device != "cpu":
+        torch.set_float32_matmul_precision("high")
+    world = Dyck(run.types, run.depth, run.length, run.opening, words=run.words)
+    crowd = Population(lambda seed: build(run, world), seeds=run.seeds).to(run.device)
+    penalties = (InvariantLogits(Nested(run.types, run.depth), run.contrast),) if run.contrast else ()
+    histories = train(
+        crowd,
+        world,
+        steps=run.steps,
+        batch_size=run.batch_size,
+        rng=rng(0, "data", device=run.device),
+        objective=Penalised(CrossEntropy(), penalties),
+        optimizer="adam",
+        lr=run.lr,
+        schedule="cosine",
+        data="separate",
+    )
+    test = world.sample(run.tests, rng=rng(1, "test", device=run.device))
+    prefixes = Dyck(run.types, run.depth, run.long, run.opening).sample(run.long_tests, rng=rng(2, device=run.device))
+    probe = probe_word(run.types, run.depth).to(run.device)
+    maps = attention_maps(crowd, probe, names="*pattern", average=False)
+    found: dict[str, Any] = {
+        "loss": np.stack([history.loss for history in histories])[:, -50:].mean(1) - world.optimal_loss(test),
+        "maps": {name: pattern[:, 0].float().cpu().numpy() for name, pattern in maps.items()},
+        "probe": probe[0].cpu().numpy(),
+    }
+    last = list(maps)[-1]
+    likeness = stack_likeness(_heads(maps[last], crowd).mean(2), probe, run.types)
+    found["stack_argmax"] = likeness["argmax"].cpu().numpy()
+    for name, accuracy in closing_accuracy(crowd, test.inputs, run.types).items():
+        found[f"in_{name}"] = accuracy.cpu().numpy()
+    found |= {f"long_{name}": value for name, value in _long_accuracy(crowd, prefixes.inputs, run).items()}
+    if run.model == "minimal":
+        found["balance"] = np.array([balance_violation(member.cpu()) for member in crowd.members()])
+        found["balance_max"] = np.array([balance_violation(member.cpu(), "max") for member in crowd.members()])
+    return found
+
+
+def build(run: Run, world: Dyck) -> nn.Module:
+    """The model of a run."""
+    if run.model == "minimal":
+        return MinimalDyck(
+            types=run.types,
+            depth=run.depth,
+            outputs=world.outputs,
+            embedding=run.embedding,
+            width=run.width,
+            residual=run.residual,
+            mlp_width=run.mlp_width if run.residual else 0,
+            positions="linear" if run.positions == "linear" else "none",
+        )
+    model = Transformer(
+        vocab=world.vocab,
+        outputs=world.outputs,
+        length=max(run.long, run.length) + 2 * run.depth + 2,
+        layers=run.layers,
+        heads=run.heads,
+        width=run.width,
+        mlp_width=run.mlp_width,
+        mlp="relu",
+        positions=run.positions,
+        init_std=None,
+    )
+    if run.frozen:
+        for layer in model.layers:
+            for part in (layer.attention.query, layer.attention.key):  # type: ignore[union-attr]
+                for weight in part.parameters():  # type: ignore[union-attr]
+                    weight.data.zero_()
+                    weight.requires_grad_(False)
+    return model
+
+
+def probe_word(types: int, depth: int) -> torch.Tensor:
+    """START [[[[ ]]]] (((( )))): each of two types nested to the largest depth, as in the published maps."""
+    kinds = (0, 1 % types)
+    word = [token for kind in kinds for token in [2 * kind] * depth + [2 * kind + 1] * depth]
+    return torch.tensor([[2 * types, *word]])
+
+
+def _heads(pattern: torch.Tensor, crowd: Population) -> torch.Tensor:
+    """Patterns as (member, word, head, query, key); a model with one head may leave that axis out."""
+    return pattern if pattern.ndim == 5 else pattern.unsqueeze(2)
+
+
+def _long_accuracy(crowd: Population, tokens: torch.Tensor, run: Run) -> dict[str, np.ndarray]:
+    """Closing accuracy at the far end of long prefixes, a few words at a time."""
+    totals: dict[str, list[np.ndarray]] = {}
+    ends = [int(run.long * share) for share in (0.8, 0.85, 0.9, 0.95, 1.0)]
+    for part in tokens.split(20):
+        for end in ends:
+            found = closing_accuracy(crowd, part[:, :end], run.types, ends_only=True)
+            for name, value in found.items():
+                totals.setdefault(name, []).append(value.cpu().numpy())
+    return {name: np.mean(values, 0) for name, values in totals.items()}
+
+
+def split_seeds(run: Run, seeds: int, device: str, size: int = 2) -> list[Run]:
+    """Groups of `size` seeds per job on a CPU, one population on a GPU."""
+    step = size if device == "cpu" else seeds
+    groups: Sequence[tuple[int, ...]] = [
+        tuple(range(first, min(first + step, seeds))) for first in range(0, seeds, step)
+    ]
+    return [replace(run, seeds=group, device=device) for group in groups]
+
+
+def gather(results: list[dict[str, Any]], name: str) -> np.ndarray:
+    """A number per seed from the results of `split_seeds`."""
+    return np.concatenate([np.atleast_1d(result[name]) for result in results])
