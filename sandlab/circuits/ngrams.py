@@ -131,8 +131,8 @@ def lag_set_estimator(
 
 
 def _blank(states: int, length: int, heads: int, options: dict[str, Any]) -> SimplifiedTransformer:
-    """The model with every weight zero, float64, and no floor under its probabilities."""
-    settings = {"floor": 0.0} | options
+    """The model with every weight zero, float64. A floor of 1e-300 keeps log p, and its gradient, finite at p = 0."""
+    settings = {"floor": 1e-300} | options
     model = SimplifiedTransformer(vocab=states, length=length, heads=heads, **settings).double()
     require(model.config.value, "value", False, "True", "heads that do nothing need V = 0")
     require(not model.config.merged, "merged", True, "False", "the construction is written for Q and K")

@@ -133,7 +133,7 @@ class BigramTrigger(_BigramText):
         return (chance * repeated + (1 - chance) * table[tokens]).log()
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
-        """uniform; bigram: the fixed law, mixed with uniform as far as a token may be a trigger; no look at the past."""
+        """uniform; bigram: the fixed law, mixed with uniform as far as a token may be a trigger, blind to the past."""
         chance = torch.full((self.states, 1), self.triggers / self.states, dtype=torch.float64)
         if not self.random_triggers:
             chance = (torch.arange(self.states) < self.triggers).double().unsqueeze(-1)

@@ -35,7 +35,7 @@ def context_numbers(
     place = torch.arange(first, tokens.shape[-1] + 1, device=tokens.device)
     code = torch.zeros(*tokens.shape[:-1], len(place), dtype=torch.int64, device=tokens.device)
     for power, lag in enumerate(sorted(lags)):
-        code += tokens[..., place - lag] * states**power
+        code = code + tokens[..., place - lag] * states**power
     return code
 
 

@@ -57,7 +57,7 @@ def test_reading_every_position_gives_the_estimator_of_every_prefix(order):
     model = ngram_estimator(3, order, 30, read="all")
     estimator = CountingEstimator.of_order(3, order, boundary="clamped")
     tokens = sequences(3, 30)
-    gap = (model(tokens).exp() - estimator.probabilities(tokens)).abs().amax(-1)
+    gap = (model(tokens).exp().detach() - estimator.probabilities(tokens)).abs().amax(-1)
     assert float(gap[estimator.counts(tokens).sum(-1) > 0].max()) < 1e-12
 
 
@@ -96,6 +96,28 @@ def test_second_layer_attends_to_the_matches_alone():
     matches = [at for at in range(2, 11) if tokens[0, at - 2 : at].tolist() == history]
     assert matches == [8]
     assert (pattern > 0.5 / len(matches)).nonzero().flatten().tolist() == matches
+
+
+@pytest.mark.parametrize(("order", "c"), [(1, 12.0), (2, 12.0), (2, 16.0)])
+def test_second_layer_weights_stay_within_their_bounds(order, c):
+    """1/|M| − (T − |M|)/|M|² · ε ≤ a ≤ 1/|M| on matches and a ≤ ε/|M| elsewhere, ε = e^{−c} up to the softness of layer 1."""
+    length = 64
+    tokens = sequences(3, length, 64)
+    model = ngram_estimator(3, order, length, temperature=c)
+    with torch.no_grad(), record(model, "layers.1.attention.pattern") as tape:
+        model(tokens)
+    pattern = tape["layers.1.attention.pattern"][:, 0, -1]
+    contexts = CountingEstimator.of_order(3, order, boundary="clamped").contexts(tokens)
+    match = contexts[:, :-1] == contexts[:, -1:]
+    # Layer 1 leaves e^{−c}·T of its weight elsewhere, which moves every score by at most c·T·e^{−c}·2·order.
+    soft = torch.exp(torch.tensor(-c + 4 * order * c * length * torch.exp(torch.tensor(-c)))).item()
+    for row, hit in zip(pattern, match):
+        size = int(hit.sum())
+        if size == 0:
+            continue
+        slack = soft * (length - size) / size**2 + 4 * order * c * length * torch.exp(torch.tensor(-c)).item() / size
+        assert float((1 / size - row[hit]).abs().max()) <= slack
+        assert float(row[~hit].max()) <= soft / size * 1.01
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
