@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ def _make() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(_options)
+    made.callback(invoke_without_command=True)(_options)
     for part in (browse, studies, training, results, benchmarks):
         made.registered_commands.extend(part.commands.registered_commands)
     for room in _ROOMS_WITH_COMMANDS:
@@ -64,7 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def call(arguments: list[str]) -> int:
     """Run a command and return its exit code; what a user can mend is said in one sentence."""
     try:
-        return int(app(arguments, standalone_mode=False, prog_name="sandlab") or 0)
+        code = int(app(arguments, standalone_mode=False, prog_name="sandlab") or 0)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        return code
     except BadInput as problem:
         return _say(str(problem), BAD_INPUT)
     except (typer.Abort, KeyboardInterrupt):
@@ -74,7 +78,7 @@ def call(arguments: list[str]) -> int:
     except Exception as problem:
         if hasattr(problem, "show") and hasattr(problem, "exit_code"):  # a mistake on the command line
             problem.show()
-            return BAD_INPUT
+            return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
         if type(problem).__name__ in ("JobFailed", "StoreFull"):
             return _say(str(problem), COULD_NOT_FINISH)
         raise

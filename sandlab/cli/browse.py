@@ -80,7 +80,7 @@ def sample(
     batch = made.sample(number, rng=generator)
     if as_json:
         parts = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
-        print_json({**{part: value.tolist() for part, value in parts.items()}, "world": repr(made)})
+        print_json({**{part: value.tolist() for part, value in parts.items()}, "world": repr(made)}, compact=True)
         return
     _print_examples(made, batch)
 

@@ -8,18 +8,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["MARKS", "finding_rows", "fold", "print_json", "print_table", "text_number"]
+__all__ = ["MARKS", "finding_rows", "print_json", "print_table", "text_number"]
 
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
 _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
 _WIDTH_WITHOUT_TERMINAL = 120
+_WIDEST = {"claim": 40, "verdict": 14}
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+def print_json(value: Any, *, compact: bool = False) -> None:
+    """One JSON document on stdout; `compact` for long lists of numbers."""
     from sandlab.lab.store import plain
 
-    print(json.dumps(plain(value), indent=1, ensure_ascii=False))
+    print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
@@ -31,7 +32,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=_WIDEST.get(name))
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
@@ -54,11 +55,6 @@ def text_number(value: float) -> str:
     """Four digits, or a word for what is not a number."""
     value = float(value)
     return f"{value:.4g}" if math.isfinite(value) else {math.inf: "∞", -math.inf: "−∞"}.get(value, "nan")
-
-
-def fold(text: str) -> str:
-    """One paragraph on one line."""
-    return " ".join(text.split())
 
 
 def _measured(each: dict[str, Any]) -> str:

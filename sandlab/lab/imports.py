@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sandlab.registry import KINDS
 
-__all__ = ["Source", "read_source"]
+__all__ = ["Source", "file_references", "read_source"]
 
 _LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.registry.names")
 
@@ -103,6 +103,12 @@ def read_source(module: str, file: Path) -> Source:
         if not _binds(part) and not _is_text(part):
             source.always.append(part)
     return source
+
+
+@functools.cache
+def file_references(module: str, file: Path) -> frozenset[str]:
+    """Dotted names a whole file refers to."""
+    return frozenset(read_source(module, file).references())
 
 
 def _bound(node: ast.Import | ast.ImportFrom, package: str) -> list[tuple[str, str, str]]:

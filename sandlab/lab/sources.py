@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sandlab.errors import BadInput
-from sandlab.lab.imports import read_source
+from sandlab.lab.imports import file_references, read_source
 
 __all__ = ["closure", "code_version", "identity", "module_version", "package_version"]
 
@@ -62,12 +62,12 @@ def closure(start: dict[str, Path], wanted: Iterable[str] = (), tree: _Tree | No
     """Module name → file: the given modules, those behind the `wanted` dotted names, and all that these import."""
     tree = tree or _Tree.of(*next(iter(start.items())))
     found: dict[str, Path] = {}
-    waiting = [*start.items(), *(module for name in wanted for module in tree.modules(name))]
+    waiting = [*start.items(), *(module for name in wanted for module in _behind(tree, name))]
     while waiting:
         module, file = waiting.pop()
         if module not in found:
             found[module] = file
-            waiting.extend(pair for name in read_source(module, file).references() for pair in tree.modules(name))
+            waiting.extend(pair for name in file_references(module, file) for pair in _behind(tree, name))
     return found
 
 
@@ -157,6 +157,11 @@ class _Tree:
 
 
 @functools.cache
+def _behind(tree: _Tree, name: str) -> tuple[tuple[str, Path], ...]:
+    return tuple(tree.modules(name))
+
+
+@functools.cache
 def _owners(room: Path) -> dict[str, Path]:
     """Public name → file of a room (as a path inside it), from the `__all__` of its files."""
     owners: dict[str, Path] = {}
@@ -173,7 +178,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def _forget() -> None:
-    for cached in (_job_version, _owners, read_source, package_version):
+    for cached in (_job_version, _owners, _behind, read_source, file_references, package_version):
         cached.cache_clear()
 
 

@@ -98,3 +98,10 @@ def uniform(config: Plan, lab: Lab) -> Outcome:
         tables={"means": [{"seed": seed, "mean": mean} for seed, mean in enumerate(means)]},
         notes={"small": "as it must"},
     )
+
+
+def threads(config: Toy) -> int:
+    """How many threads torch has inside a job."""
+    import torch
+
+    return torch.get_num_threads()

@@ -1,0 +1,280 @@
+"""A run: what it leaves in the store, what it reuses, how it is told and shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+import toys
+from toys import Plan, Toy, average, uniform
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.lab.display import shown
+from sandlab.lab.environment import environment, machine
+from sandlab.lab.executors import Local, executor
+from sandlab.lab.jobs import JobFailed, Needs, task
+from sandlab.lab.laboratory import Laboratory, Progress
+from sandlab.lab.processes import Processes
+from sandlab.lab.publish import publish_latest
+from sandlab.lab.site import write_site
+from sandlab.lab.store import Store, plain
+
+
+@pytest.fixture
+def count(tmp_path, monkeypatch):
+    """How many jobs were computed so far."""
+    monkeypatch.setenv(toys.LOG, str(tmp_path / "jobs.log"))
+    log = tmp_path / "jobs.log"
+    return lambda: log.read_text().count("start") if log.exists() else 0
+
+
+def test_a_report_holds_findings_figures_metrics_and_a_readable_folder(tmp_path):
+    report = sl.run(uniform, store=tmp_path)
+    assert [finding.verdict for finding in report.findings] == ["holds", "fails"]
+    assert report.surprises == []
+    truth = [average(Toy(seed))["mean"] for seed in range(6)]
+    assert report.metrics["toy/uniform.mean"] == truth
+    assert report.figures["means"].read_text().startswith("<?xml")
+    assert report.figures["means"].with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+    table = pq.read_table(report.path / "metrics.parquet").to_pydict()
+    assert table["value"][:6] == truth
+    assert pq.read_table(report.path / "tables" / "means.parquet").to_pydict()["mean"] == truth
+    about = json.loads((report.path / "environment.json").read_text())
+    assert about["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert about["packages"]["torch"]
+    assert "toy/uniform (quick)" in str(report)
+    assert report.tables["means"][2]["seed"] == 2
+
+
+def test_the_same_run_again_computes_nothing_and_a_larger_one_only_what_is_new(tmp_path, count):
+    first = sl.run(uniform, store=tmp_path / "runs")
+    assert count() == 6
+    again = sl.run(uniform, store=tmp_path / "runs")
+    assert again.reused and again.path == first.path and count() == 6
+    more = sl.run(uniform, store=tmp_path / "runs", seeds=8)
+    assert more.about["jobs"] == {"jobs": 8, "cached": 6, "computed": 2}
+    assert count() == 8
+    fresh = sl.run(uniform, store=tmp_path / "runs", resume=False)
+    assert not fresh.reused and count() == 14
+    assert fresh.findings == first.findings
+
+
+def test_equal_configs_of_one_map_are_computed_once(tmp_path, count):
+    lab = Laboratory(Store.open(tmp_path / "runs"), Local())
+    results = lab.map(average, [Toy(1), Toy(2), Toy(1)])
+    assert count() == 2
+    assert results[0]["mean"] == results[2]["mean"] != results[1]["mean"]
+    assert lab.map(average, []) == []
+
+
+def test_the_index_lists_runs_findings_and_jobs(tmp_path):
+    report = sl.run(uniform, store=tmp_path)
+    index = Store(tmp_path).index
+    (row,) = index.rows("select * from runs")
+    assert tmp_path / row["path"] == report.path
+    assert row["study"] == "toy/uniform"
+    verdicts = index.rows("select claim, verdict from findings order by claim")
+    assert [each["verdict"] for each in verdicts] == ["holds", "fails"]
+    assert len(index.rows("select * from jobs")) == 6
+    assert index.rows("pragma journal_mode")[0]["journal_mode"] == "wal"
+
+
+def test_the_store_is_found_by_argument_environment_or_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SANDLAB_STORE", raising=False)
+    assert str(Store().folder) == "runs"
+    monkeypatch.setenv("SANDLAB_STORE", str(tmp_path / "there"))
+    assert Store().folder == tmp_path / "there"
+    assert Store(tmp_path / "here").folder == tmp_path / "here"
+    assert Store(tmp_path / "nowhere").latest() == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="must be a folder"):
+        Store(tmp_path / "file")
+
+
+def test_bad_requests_are_refused_before_anything_runs(tmp_path, count):
+    for options, words in [
+        ({"preset": "medium"}, "no preset 'medium'"),
+        ({"settings": {"sise": 3}}, "did you mean 'size'"),
+        ({"seeds": 0}, "seeds must be"),
+        ({"device": "tpu"}, "device must be one of"),
+        ({"device": "cuda"}, "finds no CUDA device"),
+        ({"on": "proceses"}, "did you mean 'processes'"),
+        ({"on": "processes:many"}, "processes:4"),
+    ]:
+        with pytest.raises(BadInput, match=words):
+            sl.run(uniform, store=tmp_path / "runs", **options)
+    with pytest.raises(BadInput, match="did you mean 'toy/uniform'"):
+        sl.run("toy/unifrom", store=tmp_path / "runs")
+    assert count() == 0
+
+
+def test_seeds_follow_the_form_of_the_configuration(tmp_path):
+    from dataclasses import make_dataclass
+
+    exact = replace(uniform, presets={"quick": make_dataclass("Exact", [], frozen=True)()})
+    with pytest.raises(BadInput, match="has no seeds"):
+        sl.run(exact, store=tmp_path, seeds=3)
+    from sandlab.lab.run import _changes
+
+    tupled = replace(uniform, presets={"quick": Plan(seeds=(0, 1))})  # type: ignore[arg-type]
+    assert _changes(tupled, "quick", {}, 3) == {"seeds": (0, 1, 2)}
+
+
+def test_a_passing_failure_is_tried_again_and_a_lasting_one_raised(tmp_path, monkeypatch):
+    from sandlab.lab import laboratory
+
+    monkeypatch.setattr(laboratory, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(laboratory, "_TRIES", 4)
+    seen: list[Progress] = []
+    store = Store.open(tmp_path)
+    lab = Laboratory(store, Flaky(failures=2), progress=lambda p: seen.append(replace(p)))
+    assert lab.map(average, [Toy(0)])[0]["mean"] == average(Toy(0))["mean"]
+    assert seen[-1].failed == 2
+    assert "2 failed and tried again" in str(seen[-1])
+    with pytest.raises(JobFailed, match=r"toys:average.*Lost: gone"):
+        Laboratory(store, Flaky(failures=9)).map(average, [Toy(1)])
+
+
+class Flaky(Local):
+    """Loses its first few tasks, as a cluster loses nodes."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def collect(self, timeout: float):
+        from sandlab.lab.jobs import Failed
+
+        if self.failures:
+            self.failures -= 1
+            return [(self._waiting.pop(), Failed("Lost", "gone", transient=True))]
+        return super().collect(timeout)
+
+
+def test_results_do_not_depend_on_where_they_are_computed(tmp_path):
+    here = sl.run(uniform, store=tmp_path / "a")
+    workers = Processes(2)
+    try:
+        there = sl.run(uniform, store=tmp_path / "b", on=workers)
+        alone = sl.run(uniform, store=tmp_path / "b", on=workers, seeds=7)
+    finally:
+        workers.close()
+    assert here.findings == there.findings
+    assert alone.about["jobs"] == {"jobs": 7, "cached": 6, "computed": 1}
+    assert isinstance(executor("processes:3"), Processes)
+    assert executor("processes:3").slots == 3
+
+
+def test_a_job_runs_with_as_many_torch_threads_as_it_asks_for_cores(monkeypatch):
+    import torch
+
+    from sandlab.lab.codec import decode
+    from sandlab.lab.jobs import execute
+
+    before = torch.get_num_threads()
+    monkeypatch.setattr(toys.threads, "needs", {"cpus": 3}, raising=False)
+    done = execute(task(toys.threads, Toy(0)))
+    assert decode(done.payload) == 3
+    assert torch.get_num_threads() == before
+    assert Needs.of(average, Toy(0)) == Needs(1, 0, 0)
+    assert Needs.of(average, Toy(0, device="cuda")) == Needs(1, 1, 0)
+    monkeypatch.setattr(toys.threads, "needs", {"cores": 3})
+    with pytest.raises(BadInput, match="cpus, gpus and memory"):
+        Needs.of(toys.threads, Toy(0))
+
+
+def test_the_report_is_a_site_that_needs_no_network(tmp_path):
+    sl.run(uniform, store=tmp_path / "runs")
+    sl.run(uniform, "full", store=tmp_path / "runs", settings={"size": 500})
+    index = write_site(Store(tmp_path / "runs"), tmp_path / "report")
+    text = index.read_text()
+    assert "✓ holds" in text and "toy/uniform/quick.html" in text and "toy/uniform/full.html" in text
+    page = (tmp_path / "report" / "toy" / "uniform" / "quick.html").read_text()
+    for words in (
+        "The mean is one half",
+        "<svg",
+        "sandlab run toy/uniform",
+        "Configuration",
+        "torch",
+        "E[U] = 1/2",
+        "1/2",
+    ):
+        assert words in page
+    assert 'href="../../index.html"' in page
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    ).replace("https://matplotlib.org", "")
+    with pytest.raises(BadInput, match="no finished run"):
+        write_site(Store(tmp_path / "empty"), tmp_path / "report")
+
+
+def test_text_in_the_report_cannot_become_markup():
+    from sandlab.lab.html import element, prose, table
+
+    assert element("p", "<script>", title='"') == '<p title="&quot;">&lt;script&gt;</p>'
+    assert "<script>" not in table(["a"], [["<script>"]])
+    assert prose("**a** `b<c`\n\n    code <d>") == (
+        "<p><strong>a</strong> <code>b&lt;c</code></p><pre>    code &lt;d&gt;</pre>"
+    )
+
+
+def test_publishing_copies_the_last_run_and_drops_figures_no_longer_drawn(tmp_path):
+    report = sl.run(uniform, store=tmp_path / "runs")
+    (folder,) = publish_latest(Store(tmp_path / "runs"), "toy/uniform", tmp_path / "docs")
+    assert folder == tmp_path / "docs" / "toy" / "uniform" / "quick"
+    assert (folder / "findings.json").read_bytes() == (report.path / "findings.json").read_bytes()
+    assert (folder / "means.svg").read_bytes() == report.figures["means"].read_bytes()
+    (folder / "old.svg").write_text("")
+    publish_latest(Store(tmp_path / "runs"), "toy/uniform", tmp_path / "docs")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "environment.json",
+        "findings.json",
+        "means.svg",
+        "run.json",
+        "tables.json",
+    ]
+    assert publish_latest(Store(tmp_path / "runs"), "toy/other", tmp_path / "docs") == []
+
+
+def test_every_json_reader_understands_what_is_not_finite():
+    import numpy as np
+
+    value = plain({"a": float("inf"), 1: (float("nan"), np.float64(2)), "b": np.arange(2), "c": Store})
+    assert value["a"] == "inf" and value["1"] == ["nan", 2.0] and value["b"] == [0, 1]
+    json.loads(json.dumps(value), parse_constant=pytest.fail)
+
+
+def test_progress_is_lines_where_there_is_no_terminal_and_a_bar_where_there_is(monkeypatch, capsys):
+    from sandlab.lab import display
+
+    monkeypatch.setattr(display, "_PATIENCE", 0.0)
+    progress = Progress("training", 4, done=1, cached=1, running=2, status={"nodes": 2})
+    with shown(None, "a/study") as show:
+        show(progress)
+        show(progress)
+    assert capsys.readouterr().err == "a/study · training: 1/4 jobs (2 nodes, 1 from the store, 2 running)\n"
+    with shown(False, "a/study") as show:
+        show(progress)
+    assert capsys.readouterr().err == ""
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with shown(None, "a/study") as show:
+        show(progress)
+        show(progress)
+    assert "training: 1/4 jobs" in terminal.getvalue()
+
+
+def test_the_environment_names_machine_and_packages(monkeypatch):
+    about = environment()
+    assert about["cores"] >= 1 and about["processor"] and about["packages"]["numpy"]
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "A fast one")
+    assert machine("cuda")["accelerator"] == "A fast one"

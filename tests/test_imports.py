@@ -1,0 +1,119 @@
+"""The rooms import only downwards, only the laboratory touches the disk, and starting up costs little."""
+
+from __future__ import annotations
+
+import ast
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sandlab
+
+PACKAGE = Path(sandlab.__file__).parent
+BASE = {"errors", "registry", "random", "figures", "__version__"}
+ORDER = ["circuits", "learning", "decoding", "lenses", "studies", "lab", "atlas"]
+BELOW = {
+    "worlds": BASE,
+    "models": BASE,
+    **{room: BASE | {"worlds", "models"} | set(ORDER[:place]) for place, room in enumerate(ORDER)},
+}
+MAY_WRITE = {"lab", "atlas", "cli"}
+WRITES_AT_THE_USERS_CALL = {"worlds/export.py", "models/files.py", "learning/checkpoints.py"}
+WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "savefig", "save_file", "to_parquet", "rename", "rmtree"}
+NETWORK = {"socket", "urllib", "http", "requests", "fastapi", "uvicorn", "aiohttp", "httpx"}
+USES_NETWORK = {"atlas", "lab"}  # the laboratory knocks at a cluster's door
+
+
+def rooms() -> list[str]:
+    return [room for room in BELOW if any((PACKAGE / room).rglob("*.py"))]
+
+
+def imported(file: Path) -> list[tuple[int, str]]:
+    """(line, dotted name) of every import in a file, those inside functions and uses such as `sl.worlds` included."""
+    package = "sandlab." + ".".join(file.relative_to(PACKAGE).parent.parts)
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    found, whole = [], set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, name.name) for name in node.names]
+            whole |= {name.asname or name.name for name in node.names if name.name == "sandlab"}
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.rstrip(".").split(".")
+            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module or "") if part)
+            found += [(node.lineno, f"{module}.{name.name}") for name in node.names]
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
+            found.append((node.lineno, f"sandlab.{node.attr}"))
+    return found
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_from_the_rooms_below_it(room):
+    wrong = []
+    for file in sorted((PACKAGE / room).rglob("*.py")):
+        for line, name in imported(file):
+            parts = name.split(".")
+            if parts[0] != "sandlab" or len(parts) < 2:
+                continue
+            if parts[1] != room and parts[1] not in BELOW[room]:
+                wrong.append(f"{file.relative_to(PACKAGE)}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_nothing_imports_the_terminal_and_the_foundations_import_no_room():
+    wrong = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE).parts
+        for line, name in imported(file):
+            parts = name.split(".")
+            if parts[0] != "sandlab" or len(parts) < 2:
+                continue
+            foundation = place[0].removesuffix(".py") in BASE
+            if (parts[1] == "cli" and place[0] != "cli") or (foundation and parts[1] not in BASE):
+                wrong.append(f"{'/'.join(place)}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_only_the_laboratory_writes_files():
+    wrong = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE)
+        if place.parts[0] in MAY_WRITE or place.as_posix() in WRITES_AT_THE_USERS_CALL:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                opened = isinstance(node.func, ast.Name) and node.func.id == "open"
+                if method in WRITING or opened:
+                    wrong.append(f"{place}:{node.lineno} {method or 'open'}")
+    assert wrong == []
+
+
+def test_only_the_atlas_and_the_laboratory_use_the_network():
+    wrong = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE)
+        names = {name.partition(".")[0] for _, name in imported(file)}
+        if names & NETWORK and place.parts[0] not in USES_NETWORK:
+            wrong.append(f"{place}: {sorted(names & NETWORK)}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("code", ["import sandlab", "from sandlab.cli import call; call(['--help'])"])
+def test_starting_up_takes_less_than_half_a_second_and_loads_nothing_heavy(code):
+    heavy = ["torch", "numpy", "scipy", "matplotlib", "pyarrow", "ray", "pydantic", "transformers", "sklearn", "sympy"]
+    check = f"{code}\nimport sys\nprint([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    best = float("inf")
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, env=os.environ)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.stderr.strip() == "[]"
+        # CPU seconds: what a machine with nothing else to do would take.
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert best < 0.5
