@@ -108,6 +108,7 @@ def heatmap(
     image = axis.imshow(values, vmin=low, vmax=high, aspect="auto", interpolation="nearest", cmap=cmap)
     axis.grid(False)
     axis.set(title=title, xlabel=x, ylabel=y)
+    axis.locator_params(integer=True)
     if bar:
         axis.figure.colorbar(image, ax=axis, shrink=0.85)
     if numbers:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from sandlab import figures
 from sandlab.errors import BadInput, nearest
 from sandlab.registry import register
 from sandlab.studies.claims import Claim, Finding, judge
@@ -79,7 +80,8 @@ class Study:
 
     def measure(self, config: Any, lab: Lab, preset: str = "quick") -> tuple[Outcome, list[Finding]]:
         """Run the study and judge every claim of the preset; a claim without a measurement is an error."""
-        outcome = self.function(config, lab)
+        with figures.style():
+            outcome = self.function(config, lab)
         due = [claim for claim in self.claims if preset in claim.presets]
         measured = {self._full_id(short): value for short, value in outcome.measurements.items()}
         notes = {self._full_id(short): note for short, note in outcome.notes.items()}

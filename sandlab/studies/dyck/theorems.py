@@ -193,7 +193,9 @@ def _rank_correlation(result: dict[str, Any]) -> float:
 def _draw(found: list[dict[str, Any]]) -> Any:
     figure, axes = figures.new(columns=5, width=2.9, height=2.9)
     for axis, result in zip(axes, found[:3]):
-        figures.heatmap(axis, result["map"], title=f"exact, error {result['errors'][0]:.0e}", low=0.0, bar=False)
+        figures.heatmap(
+            axis, result["map"], title=f"exact, error {result['errors'][0]:.0e}", low=0.0, high=0.6, bar=False
+        )
         axis.set(xlabel="key", ylabel="query")
     kept = np.stack([result["balanced_pump"] for result in found])
     lost = np.stack([result["unbalanced_pump"] for result in found])

@@ -176,12 +176,13 @@ def _draw(found: list[dict[str, Any]], config: Settings) -> Any:
     ):
         for place, result in enumerate(found[:8]):
             colour = figures.COLOURS[place % len(figures.COLOURS)]
-            axis.plot(result[name], color=colour, linewidth=1.2, linestyle="-")
+            mass = result[name]
+            axis.plot(np.arange(1, len(mass) + 1), mass, color=colour, linewidth=1.2, linestyle="-")
             length = result["predicted"][0]
             if name == "lone" and length < config.longest:
                 axis.axvline(length, color=colour, linewidth=0.7, linestyle="--")
         axis.axvline(config.length, color="#555555", linewidth=1.0, linestyle=":")
-        axis.annotate("training length", (config.length, 1.0), fontsize=8, color="#555555")
+        axis.annotate(" training length", (config.length, 0.5), fontsize=8, color="#555555")
         axis.set(title=title, xlabel="queries after the latest write", ylabel="attention on it", ylim=(0, 1.05))
-        axis.set_xscale("symlog", linthresh=10)
+        axis.set_xscale("log")
     return figure

@@ -211,7 +211,7 @@ def _draw(errors: np.ndarray) -> Any:
     axes[2].semilogy(curvatures, ends[:, 0], label="forgets the only write")
     axes[2].semilogy(curvatures, ends[:, 1], label="prefers the older write")
     axes[2].set(title="linear positions drift", xlabel="curvature κ", ylabel="first failing length")
-    axes[2].legend()
+    axes[2].legend(loc="lower right")
     windows = np.arange(1, 200)
     for share in (0.98, 0.8, 0.1):
         world = FlipFlop.ignoring(share)
