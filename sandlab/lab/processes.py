@@ -8,6 +8,8 @@ import pickle
 import signal
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -93,13 +95,8 @@ class Processes:
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True, name="sandlab worker")
-        before = {name: os.environ.get(name) for name in _THREADS}
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
-        try:
+        with _as_workers_begin():
             process.start()
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
         theirs.close()
         worker = _Worker(process, mine)
         self._workers.append(worker)
@@ -113,10 +110,25 @@ class Processes:
         worker.process.join()
 
 
+@contextmanager
+def _as_workers_begin() -> Iterator[None]:
+    """What a worker inherits: one thread for the libraries it will load, and no ear for Ctrl-C.
+
+    Ctrl-C reaches every process of the terminal, and the parent decides what to do with it.
+    """
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
 def _serve(pipe: Connection) -> None:
     """A worker's life: run what comes, end when the pipe closes or the parent is gone."""
-    # Ctrl-C reaches the whole group: the parent decides what to do with it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     while True:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
 
 from sandlab import BadInput, rng
 from sandlab.circuits.ngrams import all_heads_bigram, heads_for_lags, lag_set_estimator, ngram_estimator
+from sandlab.lenses.ngram_theory import first_layer_weights, second_layer_bounds
 from sandlab.models.recording import record
 from sandlab.worlds.estimators import CountingEstimator
 from sandlab.worlds.ngrams import InContextNgrams
@@ -80,10 +82,11 @@ def test_first_layer_attention_has_its_closed_form():
         model(sequences(3, length, 1))
     pattern = tape["layers.0.attention.pattern"][0, lag - 1]
     for i in range(lag, length):
-        peak = torch.exp(torch.tensor(c, dtype=torch.float64))
-        assert float(pattern[i, i - lag]) == pytest.approx(float(peak / (i + peak)), abs=1e-12)
-        others = [float(pattern[i, j]) for j in range(i + 1) if j != i - lag]
-        assert others == pytest.approx([float(1 / (i + peak))] * i, abs=1e-12)
+        on, off = first_layer_weights(i, c)
+        assert on == pytest.approx(math.exp(c) / (i + math.exp(c)), abs=1e-14)
+        assert float(pattern[i, i - lag].detach()) == pytest.approx(on, abs=1e-12)
+        others = [float(pattern[i, j].detach()) for j in range(i + 1) if j != i - lag]
+        assert others == pytest.approx([off] * i, abs=1e-12)
 
 
 def test_second_layer_attends_to_the_matches_alone():
@@ -100,7 +103,6 @@ def test_second_layer_attends_to_the_matches_alone():
 
 @pytest.mark.parametrize(("order", "c"), [(1, 12.0), (2, 12.0), (2, 16.0)])
 def test_second_layer_weights_stay_within_their_bounds(order, c):
-    """1/|M| − (T − |M|)/|M|² · ε ≤ a ≤ 1/|M| on matches and a ≤ ε/|M| elsewhere, ε = e^{−c} up to the softness of layer 1."""
     length = 64
     tokens = sequences(3, length, 64)
     model = ngram_estimator(3, order, length, temperature=c)
@@ -109,15 +111,14 @@ def test_second_layer_weights_stay_within_their_bounds(order, c):
     pattern = tape["layers.1.attention.pattern"][:, 0, -1]
     contexts = CountingEstimator.of_order(3, order, boundary="clamped").contexts(tokens)
     match = contexts[:, :-1] == contexts[:, -1:]
-    # Layer 1 leaves e^{−c}·T of its weight elsewhere, which moves every score by at most c·T·e^{−c}·2·order.
-    soft = torch.exp(torch.tensor(-c + 4 * order * c * length * torch.exp(torch.tensor(-c)))).item()
     for row, hit in zip(pattern, match):
         size = int(hit.sum())
         if size == 0:
             continue
-        slack = soft * (length - size) / size**2 + 4 * order * c * length * torch.exp(torch.tensor(-c)).item() / size
-        assert float((1 / size - row[hit]).abs().max()) <= slack
-        assert float(row[~hit].max()) <= soft / size * 1.01
+        low, high, elsewhere = second_layer_bounds(size, order, length, c)
+        assert low <= float(row[hit].min()) and float(row[hit].max()) <= high
+        assert float(row[~hit].max()) <= elsewhere
+        assert high - low < 0.1 / size
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])

@@ -127,3 +127,4 @@ def test_misuse_is_refused_in_one_sentence(tokens: Tensor) -> None:
         cache.rollback([5, 0])
     with pytest.raises(BadInput, match="lengths must be 2 numbers"):
         cache.rollback([1])
+    assert repr(cache) == "KeyValueCache(lengths=[4, 4], capacity=16, layers=2)"

@@ -150,8 +150,29 @@ def test_what_transformer_lens_alone_lacks_is_named(options: dict) -> None:
 
 
 def test_other_models_are_refused() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     with pytest.raises(BadInput, match="takes a GPT2LMHeadModel, got Linear"):
         from_hugging_face(torch.nn.Linear(2, 2))
+    small = {"vocab_size": 7, "n_positions": 4, "n_embd": 4, "n_layer": 1, "n_head": 1}
+    small |= {"bos_token_id": None, "eos_token_id": None}
+    with pytest.raises(BadInput, match="activation_function must be one of"):
+        from_hugging_face(GPT2LMHeadModel(GPT2Config(**small, activation_function="mish")))
+    with pytest.raises(BadInput, match="scale_attn_by_inverse_layer_idx must be False"):
+        from_hugging_face(GPT2LMHeadModel(GPT2Config(**small, scale_attn_by_inverse_layer_idx=True)))
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(BadInput, match=r"transformers is not installed: pip install 'sandlab\[hf\]'"):
+        to_hugging_face(build())
+
+
+def test_converting_leaves_the_global_generator_where_it_was() -> None:
+    model, before = build(), torch.get_rng_state()
+    from_hugging_face(to_hugging_face(model))
+    to_transformer_lens(model)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_libraries_are_imported_only_when_used() -> None:

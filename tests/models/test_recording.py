@@ -243,3 +243,27 @@ def test_anything_that_is_a_module_can_be_recorded() -> None:
     with sl.record(model, "*") as tape:
         model(torch.ones(1, 2))
     assert torch.equal(tape["seen"], tape["first"].relu())
+
+
+def test_modules_that_return_no_tensor_are_left_alone_and_integers_have_no_gradient() -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair, self.number, self.last = nn.Identity(), Point(), Linear(2, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            first, _ = self.pair((x, "word"))
+            return self.last(first) + self.number(torch.ones(2, dtype=torch.long))
+
+    model = Odd()
+    with record(model, "*", gradients=True) as tape:
+        model(torch.ones(1, 2)).sum().backward()
+    assert set(tape) == {"number", "last"}
+    assert set(tape.gradients) == {"last"}
+
+
+def test_nothing_is_differentiated_without_grad_mode(tokens: Tensor) -> None:
+    model = small(0)
+    with torch.no_grad(), record(model, "embedded", gradients=True) as tape:
+        model(tokens[0])
+    assert not tape["embedded"].requires_grad

@@ -38,6 +38,8 @@ def test_reading_everywhere_counts_the_positions_whose_context_is_whole(lags):
     batch = world.sample(10, rng=rng(1))
     assert batch.targets.shape == (10, 8, 3)
     assert batch.mask[0].tolist() == [t + 1 >= world.memory for t in range(8)]
+    later = InContextNgrams(states=3, order=2, length=8, lags=lags, read="all", read_from=6).sample(2, rng=rng(1))
+    assert later.mask[0].tolist() == [False] * 5 + [True] * 3
     for t in range(world.memory - 1, 8):
         tokens = batch.inputs[4, : t + 1].tolist()
         assert torch.allclose(batch.targets[4, t], row_by_hand(batch.truth["kernels"][4], tokens, world.parents, 3))

@@ -1,0 +1,106 @@
+"""Small Hugging Face models in local folders: one trained on JSON for some seconds, one with random weights."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"enum": ["Ada", "Alan", "Emmy", "Kurt"]},
+        "age": {"type": "integer", "minimum": 0, "maximum": 99},
+        "tags": {"type": "array", "items": {"enum": ["x", "yy", "z"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+
+
+def documents(count: int, seed: int = 0) -> list[str]:
+    chance = random.Random(seed)
+    return [
+        json.dumps(
+            {
+                "name": chance.choice(["Ada", "Alan", "Emmy", "Kurt"]),
+                "age": chance.randrange(100),
+                "tags": chance.choices(["x", "yy", "z"], k=chance.randrange(4)),
+            },
+            separators=(",", ":"),
+        )
+        for _ in range(count)
+    ]
+
+
+def tokenizer_of(texts: list[str]):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=290, special_tokens=["<s>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    raw.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="</s>")
+
+
+def small_llama(vocab: int):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=vocab,
+            hidden_size=48,
+            intermediate_size=96,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            max_position_embeddings=256,
+            bos_token_id=0,
+            eos_token_id=1,
+            pad_token_id=1,
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def random_folder(tmp_path_factory) -> Path:
+    """A model that knows nothing."""
+    folder = tmp_path_factory.mktemp("random-model")
+    tokenizer = tokenizer_of(documents(200))
+    tokenizer.save_pretrained(folder)
+    small_llama(len(tokenizer)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def json_folder(tmp_path_factory) -> Path:
+    """A model that has seen "Person 17: {...}" and writes such objects, most of them valid."""
+    folder = tmp_path_factory.mktemp("json-model")
+    texts = [f"Person {number % 100}: {text}" for number, text in enumerate(documents(1500))]
+    tokenizer = tokenizer_of(texts)
+    tokenizer.save_pretrained(folder)
+    model = small_llama(len(tokenizer))
+    rows = [[*tokenizer(text).input_ids, 1] for text in texts]
+    width = max(map(len, rows))
+    tokens = torch.tensor([row + [1] * (width - len(row)) for row in rows])
+    inside = torch.arange(width) < torch.tensor([len(row) for row in rows]).unsqueeze(1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=6e-3, total_steps=160)
+    for step in range(160):
+        chosen = torch.arange(step * 32, step * 32 + 32) % len(tokens)
+        logits = model(input_ids=tokens[chosen, :-1]).logits
+        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[chosen, 1:], reduction="none")
+        loss = (losses * inside[chosen, 1:]).sum() / inside[chosen, 1:].sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    model.save_pretrained(folder)
+    return folder
