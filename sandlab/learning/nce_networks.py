@@ -63,10 +63,12 @@ class NormalisedDescent(torch.optim.Optimizer):
         if not weights:
             return loss
         # Norms in float64: the squares of a small float32 gradient underflow long before the gradient does.
-        norm = torch.stack([weight.grad.double().norm() for weight in weights]).norm()
-        scale = torch.where(norm > 0, 1 / torch.where(norm > 0, norm, 1.0), 0.0)
+        gradients = [weight.grad.double() for weight in weights]
+        norm = torch.stack(torch._foreach_norm(gradients)).norm()
+        torch._foreach_mul_(gradients, torch.where(norm > 0, 1 / torch.where(norm > 0, norm, 1.0), 0.0))
+        step = iter(gradients)
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
-                    weight -= group["lr"] * (weight.grad.double() * scale).to(weight.dtype)
+                    weight -= group["lr"] * next(step).to(weight.dtype)
         return loss

@@ -78,11 +78,15 @@ def draw_landscape(
     values = getattr(landscape, what)
     axis.grid(False)
     mesh = axis.pcolormesh(landscape.b, landscape.c, values, shading="auto", rasterized=True, cmap="cividis")
-    axis.contour(landscape.b, landscape.c, values, levels=contours, colors="white", linewidths=0.5, alpha=0.7)
+    axis.contour(
+        landscape.b, landscape.c, values, levels=contours, colors="white", linewidths=0.5, linestyles="solid", alpha=0.6
+    )
     axis.figure.colorbar(mesh, ax=axis, shrink=0.9, label=_TITLES[what])
     for place, (name, path) in enumerate((paths or {}).items()):
         colour = ("#ff6b6b", "#ffffff", "#7ee081", "#ffd166", "#9ad1ff")[place % 5]
-        axis.plot(path[:, 0], path[:, 1], color=colour, linewidth=1.6, label=name, linestyle="-")
+        axis.plot(
+            path[:, 0], path[:, 1], color=colour, linewidth=max(1.0, 2.8 - 0.5 * place), label=name, linestyle="-"
+        )
         axis.plot(path[-1:, 0], path[-1:, 1], color=colour, marker="o", markersize=4)
     axis.set(xlabel="slope b", ylabel="log-partition c")
     axis.set_xlim(landscape.b[0], landscape.b[-1])
