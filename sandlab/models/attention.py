@@ -123,7 +123,7 @@ class Attention(nn.Module):
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
         keys = torch.arange(key.shape[-2], device=key.device)
         scores = query @ key.mT * self.scale
-        bias = self._position_bias(positions.unsqueeze(-1) - keys, scores)
+        bias = self._position_bias(positions, keys, scores)
         scores = self.scores(scores if bias is None else scores + bias)
         allowed = allowed_keys(positions, keys, causal=self.causal, window=self.window)
         pattern = self.pattern(self._normalise(scores, allowed))
@@ -140,14 +140,13 @@ class Attention(nn.Module):
         largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
         return largest / largest.sum(-1, keepdim=True)
 
-    def _position_bias(self, distance: Int[Tensor, "*lead query key"], scores: Tensor) -> Tensor | None:
-        if self.position_kind == "alibi":
-            slopes = 2.0 ** (
-                -8.0 * torch.arange(1, self.heads + 1, dtype=scores.dtype, device=scores.device) / self.heads
-            )
-            return -slopes.view(-1, 1, 1) * distance.abs()
-        if self.position_kind != "relative":
+    def _position_bias(self, positions: Int[Tensor, "*lead query"], keys: Tensor, scores: Tensor) -> Tensor | None:
+        if self.position_kind not in ("alibi", "relative"):
             return None
+        distance = positions.unsqueeze(-1) - keys
+        if self.position_kind == "alibi":
+            head = torch.arange(1, self.heads + 1, dtype=scores.dtype, device=scores.device)
+            return -(2.0 ** (-8.0 * head / self.heads)).view(-1, 1, 1) * distance.abs()
         bias = self.distance_bias[..., distance + self.length - 1]
         if distance.ndim == 2:
             return against(bias, scores, 3)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from sandlab.errors import BadInput, nearest
+from sandlab.errors import BadInput, integer, nearest
 
 __all__ = ["Config", "Model", "seeded"]
 
@@ -24,8 +24,13 @@ def seeded(seed: int) -> Iterator[None]:
     >>> with seeded(3):
     ...     model = Transformer(vocab=3, length=64)
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    integer("seed", seed, low=0)
+    # torch.manual_seed would also seed GPUs that are not yet in use, and disturb their later draws.
+    gpus = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=gpus):
+        torch.default_generator.manual_seed(seed)
+        if gpus:
+            torch.cuda.manual_seed_all(seed)
         yield
 
 

@@ -318,6 +318,7 @@ def _beyond_both(model: Transformer) -> dict[str, bool]:
         "heads that differ by layer": len(set(config.heads_per_layer)) > 1,
         "layers without a residual connection": not all(config.residual_per_layer),
         "a readout bias": config.readout_bias,
+        "a gated feed-forward block": config.gated and config.mlp != "none",
         "log_output": config.log_output is not None,
         f'positions="{config.positions}"': config.positions in ("relative", "alibi"),
     }

@@ -91,6 +91,26 @@ class TransformerConfig(Config):
         for name in ("head_width", "mlp_width", "outputs", "window"):
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), low=1)
+        for name in ("dropout", "attention_dropout", "embedding_dropout"):
+            number(name, getattr(self, name), low=0.0, high=1.0)
+        for name in ("init_std", "log_output", "norm_eps"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), low=0.0)
+        if self.scale is not None:
+            number("scale", self.scale)
+        require(number("rotary_base", self.rotary_base) > 0, "rotary_base", self.rotary_base, "above 0")
+        choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
+        choice("norm", self.norm, ("none", "pre", "post"))
+        choice("norm_kind", self.norm_kind, ("layer", "rms"))
+        choice("positions", self.positions, POSITIONS)
+        choice("embedding", self.embedding, ("learned", "one-hot"))
+        choice("read", self.read, ("all", "last"))
+        choice("attention", self.attention, ("softmax", "linear", "hard"))
+        self._check_layers()
+        self._check_widths()
+
+    def _check_layers(self) -> None:
+        """What may be given once or per layer."""
         for name in ("heads", "residual"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
@@ -102,21 +122,9 @@ class TransformerConfig(Config):
         single = isinstance(self.residual, bool)
         one_each = single or (isinstance(self.residual, tuple) and len(self.residual) == self.layers)
         require(one_each, "residual", self.residual, f"True, False or {self.layers} of them")
-        choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
-        choice("norm", self.norm, ("none", "pre", "post"))
-        choice("norm_kind", self.norm_kind, ("layer", "rms"))
-        choice("positions", self.positions, POSITIONS)
-        choice("embedding", self.embedding, ("learned", "one-hot"))
-        choice("read", self.read, ("all", "last"))
-        choice("attention", self.attention, ("softmax", "linear", "hard"))
-        for name in ("dropout", "attention_dropout", "embedding_dropout"):
-            number(name, getattr(self, name), low=0.0, high=1.0)
-        for name in ("init_std", "log_output", "norm_eps"):
-            if getattr(self, name) is not None:
-                number(name, getattr(self, name), low=0.0)
-        if self.scale is not None:
-            number("scale", self.scale)
-        require(number("rotary_base", self.rotary_base) > 0, "rotary_base", self.rotary_base, "above 0")
+
+    def _check_widths(self) -> None:
+        """Heads, one-hot vectors and the tied readout must fit into the stream."""
         if self.head_width is None:
             for heads in self.heads_per_layer:
                 fits = self.width % heads == 0

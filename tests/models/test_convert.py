@@ -126,6 +126,7 @@ def test_transformer_lens_sees_the_same_patterns(tokens: Tensor) -> None:
         ({"residual": False}, "without a residual"),
         ({"readout_bias": True}, "a readout bias"),
         ({"log_output": 1e-3}, "log_output"),
+        ({"gated": True}, "a gated feed-forward block"),
         ({"positions": "alibi"}, "alibi"),
         ({"positions": "relative"}, "relative"),
     ],
