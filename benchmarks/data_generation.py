@@ -57,16 +57,107 @@ def plain_in_context(world: Any) -> Callable[[int], int]:
     """Sample examples with a fresh Dirichlet kernel each; returns the number of tokens."""
 
     def kernel() -> list[list[float]]:
-        rows = []
-        for _ in range(world.states**world.order):
-            gammas = [random.gammavariate(world.concentration, 1.0) for _ in range(world.states)]
-            rows.append([gamma / sum(gammas) for gamma in gammas])
-        return rows
+        return [dirichlet(world.states, world.concentration) for _ in range(world.states**world.order)]
 
     def sample(examples: int) -> int:
         return sum(len(plain_chain(kernel(), world.order, world.length)) for _ in range(examples))
 
     return sample
+
+
+def dirichlet(entries: int, concentration: float) -> list[float]:
+    gammas = [random.gammavariate(concentration, 1.0) for _ in range(entries)]
+    return [gamma / sum(gammas) for gamma in gammas]
+
+
+def plain_tree(world: Any) -> Callable[[int], int]:
+    """A fresh kernel each; roots by running the chain for a while from a uniform state."""
+
+    def one() -> list[int]:
+        rows = [dirichlet(world.states, world.concentration) for _ in range(world.states)]
+        tokens: list[int] = []
+        for parent in world.parents[:-1]:
+            if parent < 0:
+                state = random.randrange(world.states)
+                for _ in range(20):
+                    state = plain_row(rows[state])
+                tokens.append(state)
+            else:
+                tokens.append(plain_row(rows[tokens[parent]]))
+        return [*tokens, random.randrange(world.states)]
+
+    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
+
+
+def plain_triggers(world: Any) -> Callable[[int], int]:
+    table = world.table.tolist()
+
+    def one() -> list[int]:
+        forced = {token: random.randrange(world.states) for token in range(world.triggers)}
+        tokens = [random.randrange(world.states)]
+        while len(tokens) < world.length + 1:
+            last = tokens[-1]
+            tokens.append(forced[last] if last in forced else plain_row(table[last]))
+        return tokens
+
+    return lambda examples: sum(len(one()) for _ in range(examples))
+
+
+def plain_backcopy(world: Any) -> Callable[[int], int]:
+    table = world.table.tolist()
+
+    def one() -> list[int]:
+        tokens = [world.states, random.randrange(world.triggers, world.states)]
+        while len(tokens) < world.length + 1:
+            last = tokens[-1]
+            tokens.append(tokens[-2] if last < world.triggers else plain_row(table[last]))
+        return tokens
+
+    return lambda examples: sum(len(one()) for _ in range(examples))
+
+
+def plain_interleaved(world: Any) -> Callable[[int], int]:
+    table, law = world.chain.table.tolist(), world.chain.stationary().tolist()
+
+    def one() -> list[int]:
+        lag = random.choice(world.lags)
+        tokens = [plain_row(law) for _ in range(lag)]
+        while len(tokens) < world.length + 1:
+            tokens.append(plain_row(table[tokens[-lag]]))
+        return tokens
+
+    return lambda examples: sum(len(one()) for _ in range(examples))
+
+
+def plain_hops(world: Any) -> Callable[[int], int]:
+    def one() -> list[int]:
+        tokens = [random.randrange(world.states) for _ in range(world.length)]
+        last: dict[int, int] = {}
+        hop = []
+        for place, token in enumerate(tokens):
+            hop.append(last[token] + 1 if token in last else -1)
+            last[token] = place
+        answers = []
+        for place in range(world.length):
+            at = place
+            for _ in range(world.hops):
+                at = hop[at] if at >= 0 else -1
+            answers.append(tokens[at] if at >= 0 else world.states)
+        return answers
+
+    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
+
+
+def plain_recall(world: Any) -> Callable[[int], int]:
+    def one() -> list[int]:
+        keys = random.sample(range(world.keys), world.pairs)
+        values = [random.randrange(world.keys, world.vocab) for _ in keys]
+        table = dict(zip(keys, values))
+        asked = random.sample(keys, world.queries)
+        tokens = [token for pair in zip(keys, values) for token in pair] + asked
+        return tokens if [table[key] for key in asked] else []
+
+    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
 
 
 def speed(sample: Callable[[], int], at_least: float = 0.4) -> float:
@@ -91,6 +182,12 @@ def cases(length: int) -> list[tuple[str, Any, Callable[[Any], Callable[[int], i
         ("in-context bigrams, 3 states", worlds.InContextMarkov(3, 1, length), plain_in_context),
         ("in-context trigrams, 5 states", worlds.InContextMarkov(5, 2, trigrams), plain_in_context),
         ("in-context trigrams, 5 states, α = 0.5", worlds.InContextMarkov(5, 2, trigrams, 0.5), plain_in_context),
+        ("in-context tree", worlds.InContextTree(3, worlds.random_parents(64, 0), 0.5), plain_tree),
+        ("bigram with triggers, 16 states", worlds.BigramTrigger(length=length), plain_triggers),
+        ("bigram with back-copies, 20 states", worlds.BigramBackcopy(length=length), plain_backcopy),
+        ("interleaved chains", worlds.InterleavedChains(length=length), plain_interleaved),
+        ("3-hop induction", worlds.KHopInduction(hops=3, length=length), plain_hops),
+        ("associative recall", worlds.AssociativeRecall(keys=64, pairs=32, queries=16), plain_recall),
     ]
 
 
@@ -102,7 +199,7 @@ def measure(examples: int = 1024, length: int = 256, plain_examples: int = 16) -
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     for name, world, plain in cases(length):
-        # A sequence of length + 1 tokens is drawn for `length` inputs and their targets.
+        # Counted alike for both: a sequence of length + 1 tokens for `length` inputs and their targets.
         ours = speed(lambda world=world: world.sample(examples, rng=generator).inputs.shape[0] * (world.length + 1))
         slow = plain(world)
         baseline = speed(lambda slow=slow: slow(plain_examples), at_least=0.2)

@@ -33,10 +33,12 @@ __all__ = [
     "covered",
     "enumerate_world",
     "exact_gradient",
+    "first_layer_weights",
     "key_gradient",
     "monte_carlo_gradient",
     "random_like",
     "score_gradient",
+    "second_layer_bounds",
     "stationarity_condition",
 ]
 
@@ -229,6 +231,30 @@ def key_gradient(
         float(first.std() / math.sqrt(drawn)),
         unseen / drawn,
     )
+
+
+def first_layer_weights(row: int, temperature: float) -> tuple[float, float]:
+    """Weights of a look-back head at a position with `row` others before it: on its target, and on each of the others.
+
+    e^c/(row + e^c) and 1/(row + e^c), rows counted from 0. (Lemma B.1, first layer.)
+    """
+    rest = row * math.exp(-temperature)
+    return 1 / (1 + rest), math.exp(-temperature) / (1 + rest)
+
+
+def second_layer_bounds(matches: int, order: int, length: int, temperature: float) -> tuple[float, float, float]:
+    """Bounds on the last position's weights at the order-k point: lowest and highest on a match, highest elsewhere.
+
+    With hard copies a match scores ck and any other key at most c(k − 1). Soft copies keep at least 1 − s of the right
+    token, s = T e^{−c}: every score is off by at most ω = 2cks, so a match has weight within e^{±2ω}/|M| of hard
+    attention, less (T − |M|)/|M|² e^{−c+2ω}, and another key at most e^{−c+2ω}/|M|. (Lemma B.1, second layer.)
+    """
+    integer("matches", matches, low=1, high=length)
+    blur = 2 * temperature * order * length * math.exp(-temperature)
+    elsewhere = math.exp(-temperature + 2 * blur) / matches
+    high = math.exp(2 * blur) / matches
+    low = math.exp(-2 * blur) / matches - (length - matches) / matches * elsewhere
+    return low, high, elsewhere
 
 
 def random_like(model: nn.Module, *, rng: torch.Generator) -> nn.Module:

@@ -35,6 +35,7 @@ class InContextNgrams(World):
                    "stationary": they follow the stationary law of the sequence's own chain
     lags           which previous tokens matter, `order` of them: (1, …, order) unless given; (2, 4) leaves gaps
     read           "last": one target, the law of token T; "all": a target at every position whose context is whole
+    read_from      with read = "all": the shortest prefix (in tokens) whose prediction counts
     targets        "law": P(·|context) itself, so the loss is −Σ_s P(s|c) log p(s); "token": a draw from it
 
     truth["kernels"]: (example, context, state), contexts numbered Σ_i x_{t−h_i} S^i, smallest lag at i = 0.
@@ -55,6 +56,7 @@ class InContextNgrams(World):
     lags: tuple[int, ...] | None = None
     read: str = "last"
     targets: str = "law"
+    read_from: int = 1
 
     def __post_init__(self) -> None:
         integer("states", self.states, low=2)
@@ -70,6 +72,7 @@ class InContextNgrams(World):
         choice("start", self.start, STARTS)
         choice("read", self.read, ("last", "all"))
         choice("targets", self.targets, ("law", "token"))
+        integer("read_from", self.read_from, low=1, high=self.length)
 
     @property
     def vocab(self) -> int:
@@ -137,7 +140,7 @@ class InContextNgrams(World):
 
     def _batch(self, tokens: Tensor, kernels: Tensor) -> Batch:
         inputs = tokens[:, : self.length].contiguous()
-        known = torch.arange(1, self.length + 1, device=inputs.device) >= self.memory
+        known = torch.arange(1, self.length + 1, device=inputs.device) >= max(self.memory, self.read_from)
         mask = self._read(known.expand(len(inputs), -1).unsqueeze(-1)).squeeze(-1)
         batch = Batch(inputs, inputs, mask, {"kernels": kernels})
         if self.targets == "token":
