@@ -131,9 +131,9 @@ def _results(study: Any, preset: str) -> str:
 
 def _finding_row(finding: dict[str, Any]) -> str:
     short = finding["claim"].rsplit(".", 1)[-1]
-    interval = f"{finding['low']:.4g} … {finding['high']:.4g}" if finding["count"] > 1 else "computed"
+    interval = f"{float(finding['low']):.4g} … {float(finding['high']):.4g}" if finding["count"] > 1 else "computed"
     mark = MARKS[finding["verdict"]]
-    return f"| `{short}` | {mark} | {finding['mean']:.5g} | {interval} | {finding['count']} | {finding['note']} |"
+    return f"| `{short}` | {mark} | {float(finding['mean']):.5g} | {interval} | {finding['count']} | {finding['note']} |"
 
 
 def _settings(study: Any) -> str:
