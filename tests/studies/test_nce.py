@@ -136,7 +136,7 @@ def test_image_networks_learn_faster_when_normalised():
     network = DensityRatioConfig(size=8, body="mlp", features=16, width=64)
     final = {}
     for method, rate in (("gd", 0.1), ("ngd", 0.3)):
-        job = ImageJob(ImageContrast("digits"), network, "ence", method, (rate,), 150, 64, 30.0, 1, "cpu")
+        job = ImageJob(ImageContrast("digits"), network, "ence", method, (rate,), 220, 64, 30.0, 1, "cpu")
         final[method] = float(np.median(train_ratios(job)["loss"][0, 0, -10:]))
     assert final["ngd"] < 0.95 < final["gd"]
 

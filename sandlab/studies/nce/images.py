@@ -111,8 +111,8 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
     Gaussian fitted to them, so that the first two moments tell nothing. f is an MLP 64 → 128 → 32 (quick) or a
     ResNet-18 with group norms (full); W = LLᵀ + εI; batches of 128; descent is SGD without momentum, normalised
     descent divides the gradient of all weights by its length. eNCE clamps the log-ratio to ±30. Each method at the
-    best of its step sizes, by the median loss of the last 5 % of updates. A local copy of MNIST is used with
-    `--set world=…`: `ImageContrast("mnist", folder="…")`, `DensityRatioConfig(size=28)`.
+    best of its step sizes, by the median loss of the last 5 % of updates. The source uses MNIST; with a local copy,
+    `sl.run("nce/images", settings={"world": ImageContrast("mnist", folder="…"), "network": DensityRatioConfig()})`.
 
     **What the source leaves open.** Its noise, preprocessing, batch, steps and clipping are not given; those here are
     one reading, after Rhodes, Xu & Gutmann 2020. Plain descent is judged at steps up to 0.1 as is usual; larger ones

@@ -164,9 +164,8 @@ CLAIMS = (
     claims=CLAIMS,
     quick=TheoremSettings(),
     full=TheoremSettings(
-        distances=(0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0),
+        distances=(0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0),
         promises=(1.0, 2.0, 3.0, 4.0, 5.0),
-        points=1000,
     ),
 )
 def theorems(config: TheoremSettings, lab: Lab) -> Outcome:
