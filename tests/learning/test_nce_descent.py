@@ -171,6 +171,20 @@ def test_distance_falls_by_no_more_than_the_radial_gradient():
 
 
 @pytest.mark.parametrize("kind", ["nce", "ence"])
+@pytest.mark.parametrize("distance", [1, 2, 4])
+def test_points_near_the_optimum_have_less_loss_than_points_outside(kind, distance):
+    """L(τ* + γu) ≤ L(τ) for every unit u and every ‖τ − τ*‖ ≥ δ, γ = √(β_l/(β_u κ*))·δ."""
+    problem, target = gaussian(distance), 1 / distance
+    gamma = ngd_step_upper_bound(problem, target, kind).rate
+    angle = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
+    circle = torch.stack([angle.cos(), angle.sin()], -1)
+    objective = problem.population(kind)
+    inner = objective.log_loss(problem.tau_star + gamma * circle).max()
+    outer = torch.stack([objective.log_loss(problem.tau_star + target * far * circle) for far in (1, 1.5, 3)]).min()
+    assert float(inner) <= float(outer)
+
+
+@pytest.mark.parametrize("kind", ["nce", "ence"])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 def test_the_minimiser_of_a_large_sample_is_close_to_the_truth(kind, distance):
     problem = gaussian(distance)
