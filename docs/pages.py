@@ -132,8 +132,8 @@ def _results(study: Any, preset: str) -> str:
 def _finding_row(finding: dict[str, Any]) -> str:
     short = finding["claim"].rsplit(".", 1)[-1]
     interval = f"{float(finding['low']):.4g} … {float(finding['high']):.4g}" if finding["count"] > 1 else "computed"
-    mark = MARKS[finding["verdict"]]
-    return f"| `{short}` | {mark} | {float(finding['mean']):.5g} | {interval} | {finding['count']} | {finding['note']} |"
+    mark, mean = MARKS[finding["verdict"]], float(finding["mean"])
+    return f"| `{short}` | {mark} | {mean:.5g} | {interval} | {finding['count']} | {finding['note']} |"
 
 
 def _settings(study: Any) -> str:

@@ -58,6 +58,12 @@ class Report:
         lines += [f"  {each.verdict:<12} {each.claim}: {each.mean:.4g}, {each.relation}" for each in self.findings]
         return "\n".join([*lines, f"  in {self.path}"])
 
+    def _repr_html_(self) -> str:
+        """Findings and figures, for notebooks."""
+        from sandlab.lab.site import summary
+
+        return summary(self)
+
 
 def run(
     name: str | Study,

@@ -14,7 +14,7 @@ from sandlab.lab.run import Report, load_report
 from sandlab.lab.store import Record, Store
 from sandlab.studies.claims import Finding
 
-__all__ = ["write_site"]
+__all__ = ["summary", "write_site"]
 
 _MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive"}
 
@@ -30,6 +30,12 @@ def write_site(store: Store, out: Path) -> Path:
     index = out / "index.html"
     write_atomic(index, _index_page([report for _, report in pairs]).encode())
     return index
+
+
+def summary(report: Report) -> str:
+    """A report's findings and figures as a piece of HTML."""
+    figures = [element("figure", _inline(path, index)) for index, path in enumerate(report.figures.values())]
+    return element("div", element("h3", report.about["title"]), _findings(report.findings), *figures)
 
 
 def _index_page(reports: list[Report]) -> str:

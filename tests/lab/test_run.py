@@ -210,8 +210,39 @@ def test_the_report_is_a_site_that_needs_no_network(tmp_path):
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     ).replace("https://matplotlib.org", "")
+    assert _unbalanced(text) == []
+    assert _unbalanced(page) == []
     with pytest.raises(BadInput, match="no finished run"):
         write_site(Store(tmp_path / "empty"), tmp_path / "report")
+
+
+def _unbalanced(text: str) -> list[str]:
+    """Tags that are opened and not closed, or closed and not opened."""
+    from html.parser import HTMLParser
+
+    class Reader(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.open: list[str] = []
+            self.wrong: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag != "meta":
+                self.open.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            if not self.open or self.open.pop() != tag:
+                self.wrong.append(tag)
+
+    reader = Reader()
+    reader.feed(text)
+    return reader.wrong + reader.open
+
+
+def test_a_report_shows_itself_in_a_notebook(tmp_path):
+    text = sl.run(uniform, store=tmp_path)._repr_html_()
+    assert "<svg" in text and "✓ holds" in text
+    assert _unbalanced(text) == []
 
 
 def test_text_in_the_report_cannot_become_markup():
