@@ -122,7 +122,7 @@ class Attention(nn.Module):
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
         keys = torch.arange(key.shape[-2], device=key.device)
-        scores = query @ key.mT * self.scale
+        scores = (query * self.scale) @ key.mT  # the query is the smaller tensor to scale
         bias = self._position_bias(positions, keys, scores)
         scores = self.scores(scores if bias is None else scores + bias)
         allowed = allowed_keys(positions, keys, causal=self.causal, window=self.window)
