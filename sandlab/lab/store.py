@@ -23,6 +23,8 @@ from sandlab.lab.sources import identity
 
 __all__ = ["Record", "Store", "plain"]
 
+_OLD = 3600.0  # seconds after which an unfinished file has no owner
+
 
 @dataclass(frozen=True)
 class Record:
@@ -77,6 +79,7 @@ class Store:
             made.index.create()
         except sqlite3.DatabaseError:
             made.rebuild()
+        made._tidy()
         return made
 
     def keep(self, task: Task, done: Done) -> None:
@@ -137,6 +140,16 @@ class Store:
         self.index.create()
         for record in self._scan():
             self._enter(self.index, record)
+
+    def _tidy(self) -> None:
+        """Remove what a killed run left half written. Young files may belong to a run that is alive."""
+        before = time.time() - _OLD
+        for file in self.folder.glob("cache/??/.*.part"):
+            if file.stat().st_mtime < before:
+                file.unlink(missing_ok=True)
+        for folder in (self.folder / "studies").rglob(".partial-*"):
+            if folder.stat().st_mtime < before:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _records(self, condition: str, values: list[Any]) -> list[Record]:
         """Runs by the index; by their folders where the index cannot be read (a full disk, a read-only store)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from dataclasses import replace
 
@@ -95,6 +96,21 @@ def test_the_store_is_found_by_argument_environment_or_default(tmp_path, monkeyp
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="must be a folder"):
         Store(tmp_path / "file")
+
+
+def test_what_a_killed_run_left_half_written_is_removed_later(tmp_path):
+    store = Store.open(tmp_path)
+    old, young = tmp_path / "cache" / "ab" / ".x.part", tmp_path / "cache" / "ab" / ".y.part"
+    partial = tmp_path / "studies" / "a" / "quick" / ".partial-1"
+    partial.mkdir(parents=True)
+    old.parent.mkdir(parents=True)
+    for file in (old, young, partial / "run.json"):
+        file.write_text("{}")
+    for path in (old, partial):
+        os.utime(path, (0, 0))
+    assert store.latest() == []
+    Store.open(tmp_path)
+    assert not old.exists() and not partial.exists() and young.exists()
 
 
 def test_bad_requests_are_refused_before_anything_runs(tmp_path, count):
