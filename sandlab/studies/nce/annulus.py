@@ -14,7 +14,7 @@ from sandlab.learning.nce import NCEProblem
 from sandlab.learning.nce_descent import optimise
 from sandlab.lenses.nce_annulus import flattest_ring, in_region
 from sandlab.lenses.nce_constants import curvature_range
-from sandlab.lenses.nce_landscape import draw_landscape, draw_surface, nce_landscape
+from sandlab.lenses.nce_pictures import draw_landscape, draw_surface, nce_landscape
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Between, Claim, Equals
 from sandlab.worlds.gaussians import GaussianMeans
@@ -197,7 +197,7 @@ def _paths(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scape(found: dict[str, Any]) -> Any:
-    from sandlab.lenses.nce_landscape import NCELandscape
+    from sandlab.lenses.nce_pictures import NCELandscape
 
     return NCELandscape(*(np.asarray(found[name]) for name in ("b", "c", "log_loss", "log_norm", "log_condition")))
 

@@ -127,7 +127,7 @@ def draw_chasm(
 ) -> None:
     """The density chasm of Gaussian means: both densities, samples of each, and the weight each x has in a gradient.
 
-    Weights at τ (default τ*): q/(p + q) for NCE and √(q/p) for eNCE, as fractions of their largest value on the line.
+    Weights at τ (default τ*), on a logarithmic axis: q/(p + q) for NCE and √(q/p) for eNCE.
     """
     distance = mean_distance(problem)
     tau = problem.tau_star if tau is None else tau
@@ -140,16 +140,16 @@ def draw_chasm(
         axis.plot(x[:, 0], problem.family.log_density(x, theta).exp(), color=colour, label=name, linestyle="-")
         drawn = problem.family.draw(n, theta, rng=rng)[:, 0]
         axis.plot(drawn, np.full(n, level), "|", color=colour, markersize=5)
-    logistic = torch.sigmoid(-ratio)
-    axis.plot(x[:, 0], 0.4 * logistic, color=COLOURS[2], linestyle="--", label="NCE weight q/(p+q), scaled")
-    axis.plot(
-        x[:, 0],
-        0.4 * (-(ratio - ratio.min()) / 2).exp(),
-        color=COLOURS[3],
-        linestyle="-.",
-        label="eNCE weight √(q/p), scaled",
-    )
     axis.set(xlabel="x", ylabel="density")
+    axis.grid(False)
+    weights = axis.twinx()
+    weights.semilogy(x[:, 0], torch.sigmoid(-ratio), color=COLOURS[2], linestyle="--", label="NCE weight q/(p+q)")
+    weights.semilogy(x[:, 0], (-ratio / 2).exp(), color=COLOURS[3], linestyle="-.", label="eNCE weight √(q/p)")
+    weights.set_ylabel("weight of a data example")
+    weights.grid(False)
+    handles = [*axis.get_legend_handles_labels()[0], *weights.get_legend_handles_labels()[0]]
+    axis.legend(handles=handles, loc="upper center", ncols=2, fontsize=8)
+    axis.set_ylim(top=0.55)
 
 
 def animate_path(problem: NCEProblem, path: Tensor, *, frames: int = 60) -> FuncAnimation:
