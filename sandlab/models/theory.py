@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = ["TheoryTransformer", "TheoryTransformerConfig", "activate"]
 # So many numbers lie between two steps when nothing is recorded and no gradient is asked for: on a processor what its
 # cache holds, on a GPU what keeps it busy.
 CHUNK = {"cpu": 1 << 18, "cuda": 1 << 27}
+SPARSE_FROM, SPARSE_BELOW = 50_000, 0.02
 
 
 @dataclass(frozen=True)
@@ -111,18 +113,18 @@ class TheoryAttention(nn.Module):
         self.value = nn.Parameter(scale * torch.randn(heads, width, head_width))
         self.output = nn.Parameter(scale * torch.randn(heads, head_width, width))
         self.register_buffer("keep", torch.ones(width))
-        self.scores, self.pattern = Point(), Point()
+        self.scores, self.pattern, self.mixed = Point(), Point(), Point()
 
     def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
         if len(self.query) == 0:
             return x * self.keep
-        watched = any(point._forward_hooks for point in (self.scores, self.pattern))
+        watched = any(point._forward_hooks for point in (self.scores, self.pattern, self.mixed))
         if torch.is_grad_enabled() or watched:
-            return x * self.keep + self._attend(x, shared=False)
+            return x * self.keep + self._attend(x)
         if self._same_for_all(x):
-            return x * self.keep + self._attend(x, shared=True)
+            return x * self.keep + self._attend_alike(x)
         rows = _rows(x.device, len(self.query) * x.shape[1] ** 2)
-        return torch.cat([part * self.keep + self._attend(part, shared=False) for part in x.split(rows)])
+        return torch.cat([part * self.keep + self._attend(part) for part in x.split(rows)])
 
     def _same_for_all(self, x: Tensor) -> bool:
         """Whether queries and keys read only coordinates that are equal in all examples, such as positions."""
@@ -130,21 +132,24 @@ class TheoryAttention(nn.Module):
         seen = x[..., read]
         return bool((seen == seen[:1]).all())
 
-    def _attend(self, x: Tensor, shared: bool) -> Tensor:
-        seen = x[:1] if shared else x
-        query, key = (torch.einsum("btd,hdk->bhtk", seen, weight) for weight in (self.query, self.key))
-        value = torch.einsum("btd,hdk->bhtk", x, self.value)
+    def _attend(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        query, key, value = (torch.einsum("btd,hdk->bhtk", x, w) for w in (self.query, self.key, self.value))
         scores = self.scores(query @ key.mT)
         pattern = self.pattern(self._normalise(scores))
-        if shared:
-            batch, heads, time, size = value.shape
-            side_by_side = value.permute(1, 2, 0, 3).reshape(heads, time, batch * size)
-            mixed = (pattern[0] @ side_by_side).view(heads, time, batch, size).permute(2, 0, 1, 3)
-        else:
-            mixed = pattern @ value
-        return torch.einsum("bhtk,hkd->btd", mixed, self.output)
+        return torch.einsum("bhtk,hkd->btd", self.mixed(pattern @ value), self.output)
 
-    def _normalise(self, scores: Float[Tensor, "batch head query key"]) -> Tensor:
+    def _attend_alike(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        """The same when one pattern serves all examples: their values lie side by side in one product per head."""
+        pattern = self._normalise((x[0] @ self.query) @ (x[0] @ self.key).mT)
+        by_time = x.transpose(0, 1).contiguous()
+        result = torch.zeros_like(by_time)
+        for head in range(len(pattern)):
+            value = by_time @ self.value[head]
+            mixed = (pattern[head] @ value.flatten(1)).view_as(value)
+            result += mixed @ self.output[head]
+        return result.transpose(0, 1)
+
+    def _normalise(self, scores: Float[Tensor, "*lead query key"]) -> Tensor:
         future = _future(scores.shape[-1], scores.device)
         scores = scores.masked_fill(future, -torch.inf)
         if self.kind == "softmax":
@@ -176,18 +181,47 @@ class TheoryFeedForward(nn.Module):
         self.maps = nn.ModuleList(Linear(i, o) for i, o in zip(ins, outs))
         self.hidden = nn.ModuleList(Point() for _ in hidden)
         self.register_buffer("keep", torch.ones(width))
+        self._compressed: dict[int, tuple[Any, Tensor | None]] = {}
 
     def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
         if torch.is_grad_enabled() or any(point._forward_hooks for point in self.hidden):
             return x * self.keep + self._apply_maps(x)
         widest = max(len(linear.weight) for linear in self.maps)  # type: ignore[arg-type]
         rows = _rows(x.device, x.shape[1] * widest)
-        return torch.cat([part * self.keep + self._apply_maps(part) for part in x.split(rows)])
+        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_maps
+        return torch.cat([part * self.keep + run(part) for part in x.split(rows)])
 
     def _apply_maps(self, x: Tensor) -> Tensor:
         for linear, kind, point in zip(self.maps, self.kinds, self.hidden):
             x = point(activate(kind, linear(x)))
         return self.maps[-1](x)
+
+    def _apply_sparse(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        """The same with units first and positions second, the layout that sparse products want."""
+        y = x.flatten(0, 1).mT.contiguous()
+        for place, linear in enumerate(self.maps):
+            sparse = self._sparse(linear)
+            weight: Any = linear.weight
+            bias: Any = linear.bias
+            y = (torch.sparse.mm(sparse, y) if sparse is not None else weight @ y) + bias.unsqueeze(1)
+            if place < len(self.kinds):
+                y = activate(self.kinds[place], y.mT).mT
+        return y.mT.view_as(x)
+
+    def _sparse(self, linear: nn.Module) -> Tensor | None:
+        """The weights in compressed rows when they are large and nearly all zero, as those of tables are."""
+        weight: Tensor = linear.weight.detach()  # type: ignore[assignment,operator]
+        if weight.numel() < SPARSE_FROM:
+            return None
+        key = (weight.data_ptr(), weight._version, weight.device, weight.dtype)
+        found = self._compressed.get(id(linear))
+        if found is None or found[0] != key:
+            few = int(weight.count_nonzero()) < SPARSE_BELOW * weight.numel()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch calls compressed rows a beta feature
+                found = (key, weight.to_sparse_csr() if few else None)
+            self._compressed[id(linear)] = found
+        return found[1]
 
 
 class TheoryLayer(nn.Module):
@@ -215,7 +249,7 @@ class TheoryTransformer(Model):
     may stand before the word; logits are given for the word alone. Liu, Ash, Goel, Krishnamurthy & Zhang 2023.
 
     When no gradient is asked for, attention that depends on positions only is computed once for all examples.
-    Activations: `embedded`, `layers.i.attention.{scores,pattern}`, `layers.i.middle`, `layers.i.mlp.hidden.j`,
+    Activations: `embedded`, `layers.i.attention.{scores,pattern,mixed}`, `layers.i.middle`, `layers.i.mlp.hidden.j`,
     `layers.i.stream`, `logits`; positions of the anchors included.
     """
 

@@ -47,6 +47,8 @@ def gridworld_circuit(
     plain = bool((machine.labels == np.arange(machine.states)).all())
     if len(sizes) > 1 and not plain:
         raise BadInput("a box's circuit reads out states: leave out the observation, or take method 'krohn-rhodes'")
+    if len(sizes) > 1 and choose == "pool":
+        raise BadInput("max-pooling units are wired for one axis only: take choose='tree' or 'table' for a box")
     padding = max(size - 1 + int(start) for size, start in zip(sizes, starts))
     draft = Draft(machine.alphabet, length, anchors=1 + padding)
     steps = np.arange(draft.tokens)

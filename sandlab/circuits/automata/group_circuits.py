@@ -1,4 +1,4 @@
-"""Circuits for automata whose letters are permutations: running products of group elements, then a look at the state."""
+"""Circuits for automata whose letters are permutations: running products in the group, read as states."""
 
 from __future__ import annotations
 

@@ -83,9 +83,9 @@ def require_solvable(machine: Automaton) -> None:
     for component in machine.decomposition.components:
         if not component.solvable:
             raise BadInput(
-                f"no circuit of constant depth is known for this machine: its semigroup holds the group "
-                f"{component.group_name} (order {len(component.group)}, on {len(component.tiles)} sets of states), which "
-                "is not solvable; take method 'scan'"
+                f"no circuit of constant depth is known for this machine: its semigroup holds {component.group_name} "
+                f"(order {len(component.group)}, acting on {len(component.tiles)} sets of states), which is not "
+                "solvable; take method 'scan'"
             )
 
 
@@ -214,7 +214,7 @@ def _wire(layer: Any, channels: _Channels, form: Holonomy, level: Level, start: 
 
 
 def _run_level(draft: Draft, place: int, channels: _Channels, form: Holonomy, level: Level, machine: Automaton) -> int:
-    """Group programs, the last reset, the group since then; Z becomes the tile inside Z. Returns the next free layer."""
+    """Group programs, the last reset, the group since then; Z becomes the tile inside Z. Gives the next free layer."""
     running, copied = channels.codes(level.code_width)
     largest = max(
         sum(len(form.components[c].tiles) for c in level.parts), *(p.codes.max() for p in level.programs.values()), 1
@@ -239,7 +239,7 @@ def _run_level(draft: Draft, place: int, channels: _Channels, form: Holonomy, le
 
 def _undo(layer: Any, channels: _Channels, form: Holonomy, level: Level, copied: list[int]) -> None:
     """x = Φ(g_≤r⁻¹)(value) for components with a group, the rounded value for others; their sum, only one is not 0."""
-    plain = []
+    plain: list[int] = []
     for component, (first, program) in level.parts.items():
         tiles = len(form.components[component].tiles)
         if program is None:

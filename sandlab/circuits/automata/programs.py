@@ -35,9 +35,14 @@ __all__ = [
 class GroupProgram(Protocol):
     """group: whose products are taken; codes[g]: the code of each element; depth: layers needed."""
 
-    group: FiniteGroup
-    codes: Int[np.ndarray, "element channel"]
-    depth: int
+    @property
+    def group(self) -> FiniteGroup: ...
+
+    @property
+    def codes(self) -> Int[np.ndarray, "element channel"]: ...
+
+    @property
+    def depth(self) -> int: ...
 
     def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
         """Write the layers from number `place` on."""

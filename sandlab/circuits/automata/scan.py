@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from jaxtyping import Int
+
 from sandlab.circuits.automata.drafting import Draft
-from sandlab.circuits.automata.gadgets import compose_functions
+from sandlab.circuits.automata.gadgets import chain, compose_functions, tabulate
 from sandlab.errors import choice, integer
 from sandlab.models.theory import TheoryTransformer
 from sandlab.registry import register
+from sandlab.worlds.algebra.groups import FiniteGroup
+from sandlab.worlds.algebra.semigroups import enumerate_semigroup
+from sandlab.worlds.algebra.series import core_free_subgroup
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["scan_circuit"]
+
+
+MOST_STATES = 16
 
 
 @register("circuits", "scan")
@@ -24,7 +33,9 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
     t; its value at the start state is read out.
 
     Before the word stand T padding tokens that carry the identity, so one circuit serves every start state but for
-    the readout. `padding="constant"` gives them the constant map to the start state instead, as in the source.
+    the readout. `padding="constant"` gives them the constant map to the start state instead, as in the source. When
+    the letters permute more than 16 states, maps of fewer points are composed if they tell all group elements apart
+    (five points for the 120 states of S_5), and the last layer reads the state off them.
 
     Size: d = 2n + 2, 2 heads of width max(n, 2), widths 4n² + n and n², largest weight
     max{4n + 2, 10 T √(log n + log T)}. Liu et al. 2023, Theorem 10; corrected: the sign of the rotation, the value
@@ -32,24 +43,58 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
     """
     integer("length", length, 1)
     choice("padding", padding, ("identity", "constant"))
-    states, window = machine.states, 1 << max(1, math.ceil(math.log2(max(length, 2))))
+    group = _large_group(machine) if padding == "identity" else None
+    maps = machine.maps if group is None else _fewer_points(machine, group)
+    points, window = maps.shape[1], 1 << max(1, math.ceil(math.log2(max(length, 2))))
     draft = Draft(machine.alphabet, length, anchors=window)
-    left = [draft.channel(f"earlier map of {state}") for state in range(states)]
+    left = [draft.channel(f"earlier map of {point}") for point in range(points)]
     right = []
-    for state in range(states):
-        filler = state if padding == "identity" else machine.start
-        right.append(draft.channel(f"map of {state}", letters=machine.table[state] + 1.0, anchors=filler + 1.0))
+    for point in range(points):
+        filler = point if padding == "identity" else machine.start
+        right.append(draft.channel(f"map of {point}", letters=maps[:, point] + 1.0, anchors=filler + 1.0))
     draft.circle_channels(math.pi / window)
-    sharpness = 100 * window**2 * (math.log(states) + math.log(window))
+    sharpness = 100 * window**2 * (math.log(points) + math.log(window))
     for place in range(int(math.log2(window))):
         layer = draft.layer(place)
         layer.heads = [
             draft.look_back(2**place, sharpness, right, left),
             draft.look_back(0, sharpness, right, right),
         ]
-        layer.feed(compose_functions(states), left + right, right)
+        layer.feed(compose_functions(points), left + right, right)
         layer.overwritten.update(left)
-    # States are numbered from 1 inside the circuit.
-    draft.relabel(right[machine.start], [q + 1 for q in range(states)], machine.labels.tolist())
-    note = f"scan: ⌈log₂ {length}⌉ = {draft.depth} layers compose maps of {states} states over windows that double"
-    return draft.build(right[machine.start], machine.outputs, note)
+    state = right[machine.start % points]
+    if group is None:
+        # States are numbered from 1 inside the circuit.
+        draft.relabel(state, [q + 1 for q in range(points)], machine.labels.tolist())
+    else:
+        _read_group(draft, machine, maps, right, state)
+    note = f"scan: ⌈log₂ {length}⌉ = {draft.depth} layers compose maps of {points} points over windows that double"
+    return draft.build(state, machine.outputs, note)
+
+
+def _large_group(machine: Automaton) -> FiniteGroup | None:
+    """The letters' group when they permute more states than one wants to compose maps of."""
+    if machine.states <= MOST_STATES or any(len(set(row)) < machine.states for row in machine.maps.tolist()):
+        return None
+    return FiniteGroup.generated(machine.maps)
+
+
+def _fewer_points(machine: Automaton, group: FiniteGroup) -> Int[np.ndarray, "letter point"]:
+    """The letters as permutations of the cosets of a large subgroup that contains no normal one: a faithful action."""
+    subgroup = core_free_subgroup(group)
+    assert group.permutations is not None
+    leaders = group.products[:, np.flatnonzero(subgroup)].min(1)
+    cosets, coset = np.unique(leaders, return_inverse=True)
+    number = {tuple(row): element for element, row in enumerate(group.permutations.tolist())}
+    letters = [number[tuple(row)] for row in machine.maps.tolist()]
+    return np.array([coset[group.products[letter, cosets]] for letter in letters])
+
+
+def _read_group(draft: Draft, machine: Automaton, maps: np.ndarray, right: list[int], state: int) -> None:
+    """Let the last layer turn the map of points into the label of the state that the same element leads to."""
+    semigroup = enumerate_semigroup(np.concatenate([maps, machine.maps + maps.shape[1]], 1))
+    rows = semigroup.maps.astype(np.int64)
+    labels = machine.labels[rows[:, maps.shape[1] + machine.start] - maps.shape[1]]
+    last = draft.layers[-1]
+    (network, read, _), *_ = last.pieces
+    last.pieces = [(chain(network, tabulate(rows[:, : maps.shape[1]] + 1, labels)), read, [state])]

@@ -32,4 +32,3 @@ def errors(model, machine, words, start=None):
     for part, label in zip(words.split(512), labels.split(512)):
         wrong += int((model(part).argmax(-1) != label).sum())
     return wrong
-

@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pytest
 from simulation import errors, random_words
 
@@ -16,7 +15,6 @@ from sandlab.circuits import (
 )
 from sandlab.circuits.automata.programs import series_program
 from sandlab.worlds import FiniteGroup
-
 
 DEPTHS = {"D6": 4, "C6": 4, "D8": 7, "Q8": 7, "A4": 7, "S4": 10}
 

@@ -1,0 +1,80 @@
+"""How many bits behind the point a network needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from sandlab.errors import integer
+
+__all__ = ["PrecisionSweep", "precision_sweep", "rounded"]
+
+
+@dataclass(frozen=True)
+class PrecisionSweep:
+    """accuracy[i] with `bits[i]` bits behind the point; `needed`: fewest bits from which on it is exact (or None)."""
+
+    bits: tuple[int, ...]
+    accuracy: tuple[float, ...]
+
+    @property
+    def needed(self) -> int | None:
+        found = None
+        for bits, accuracy in sorted(zip(self.bits, self.accuracy), reverse=True):
+            if accuracy < 1:
+                break
+            found = bits
+        return found
+
+
+def precision_sweep(
+    model: nn.Module,
+    words: Int[Tensor, "example time"],
+    targets: Int[Tensor, "example time"],
+    *,
+    bits: Sequence[int] = tuple(range(2, 41)),
+) -> PrecisionSweep:
+    """Accuracy of the model when every weight and every activation is cut to c bits behind the point.
+
+    x becomes ⌊x·2^c⌋/2^c: weights once, activations at every module's output. The claim to check is c = Θ(log T).
+    """
+    shares = []
+    for count in bits:
+        with rounded(model, count) as coarse, torch.no_grad():
+            shares.append(float((coarse(words).argmax(-1) == targets).double().mean()))
+    return PrecisionSweep(tuple(bits), tuple(shares))
+
+
+class rounded:
+    """A copy of the model with `bits` bits behind the point, for the length of a `with` block."""
+
+    def __init__(self, model: nn.Module, bits: int) -> None:
+        self.model, self.scale = model, 2.0 ** integer("bits", bits, 0)
+        self.handles: list[Any] = []
+
+    def __enter__(self) -> nn.Module:
+        coarse = copy.deepcopy(self.model)
+        with torch.no_grad():
+            for parameter in coarse.parameters():
+                parameter.copy_(self._cut(parameter))
+        for module in coarse.modules():
+            # Containers are left out: what they return was cut where it was computed.
+            if not isinstance(module, (nn.ModuleList, nn.Sequential)):
+                self.handles.append(module.register_forward_hook(self._hook))
+        return coarse
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def _hook(self, _module: nn.Module, _inputs: Any, output: Any) -> Any:
+        return self._cut(output) if isinstance(output, Tensor) and output.is_floating_point() else output
+
+    def _cut(self, value: Tensor) -> Tensor:
+        return (value * self.scale).floor() / self.scale
