@@ -42,11 +42,12 @@ class Needs:
         wishes = dict(getattr(job, "needs", {}))
         on_gpu = str(getattr(config, "device", "cpu")).startswith("cuda")
         wishes.setdefault("gpus", 1 if on_gpu else 0)
+        name_of_job = getattr(job, "__qualname__", repr(job))
         unknown = set(wishes) - {field.name for field in dataclasses.fields(cls)}
         if unknown:
-            raise BadInput(f"{identity(job)} needs {sorted(unknown)}: a job may need cpus, gpus and memory")
+            raise BadInput(f"{name_of_job} needs {sorted(unknown)}: a job may need cpus, gpus and memory")
         for name, value in wishes.items():
-            number(f"needs[{name!r}] of {identity(job)}", value, low=0)
+            number(f"needs[{name!r}] of {name_of_job}", value, low=0)
         return cls(**wishes) if on_gpu else dataclasses.replace(cls(**wishes), gpus=0)
 
 
