@@ -32,7 +32,7 @@ class Settings:
 
 FULL = Settings(
     seeds=40,
-    standard=replace(STANDARD, steps=4000),
+    standard=replace(STANDARD, steps=2000),
     minimal=replace(MINIMAL, steps=1000),
     positions=("none", "learned"),
     table=((2, 4, 3), (2, 8, 2), (3, 4, 2)),

@@ -31,7 +31,7 @@ class Settings:
     title="Two layers of uniform attention know Dyck words",
     source=f"{SOURCE}, Corollary 1",
     quick=Settings(),
-    full=Settings(seeds=20, run=Run(frozen=True, steps=4000, width=200, mlp_width=200, lr=1e-3)),
+    full=Settings(seeds=20, run=Run(frozen=True, steps=2000, width=200, mlp_width=200, lr=1e-3)),
     claims=[
         Claim(
             "trained",

@@ -31,7 +31,7 @@ class Settings:
 
 
 FULL = Settings(
-    seeds=8,
+    seeds=5,
     lstm_seeds=16,
     transformer=Run(
         length=512, layers=4, width=256, heads=4, steps=10_000, batch_size=16, lr=3e-4, targets=300_000, checks=40
