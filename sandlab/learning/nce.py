@@ -69,7 +69,11 @@ class SampleObjective:
     def gradient(self, tau: Coordinates) -> Scaled:
         data, noise = (self._slopes(tau, side) for side in (self.data, self.noise))
         top = _common_exponent(data, noise)
-        push = (noise - top).exp() @ self.noise.statistics - (data - top).exp() @ self.data.statistics
+        up, down = (noise - top).exp(), (data - top).exp()
+        if self.data.statistics is self.noise.statistics:  # quadrature: differences point by point, one product
+            push = (up - down) @ self.noise.statistics
+        else:
+            push = up @ self.noise.statistics - down @ self.data.statistics
         return Scaled(push / 2, top.squeeze(-1))
 
     def hessian(self, tau: Coordinates) -> Scaled:
@@ -77,7 +81,7 @@ class SampleObjective:
         for side in (self.data, self.noise):
             ratio = self._ratio(tau, side)
             curves.append(self.loss.log_curvature(side.sign * ratio) + side.log_weight)
-        top = _common_exponent(*curves)
+        top = _common_exponent(curves[0], curves[1])
         total = torch.zeros(())
         for side, curve in zip((self.data, self.noise), curves, strict=True):
             weighted = (curve - top).exp().unsqueeze(-1) * side.statistics
@@ -91,7 +95,7 @@ class SampleObjective:
         """Log of the weight with which each point's T enters the gradient."""
         ratio = self._ratio(tau, side)
         slope = self.loss.log_slope(side.sign * self.stabiliser.ratio(ratio))
-        if self.stabiliser != Stabiliser():
+        if not self.stabiliser.idle:
             slope = self.stabiliser.weight(slope, ratio, side.statistics.norm(dim=-1).log())
         return slope + side.log_weight
 
@@ -301,7 +305,7 @@ class NCEProblem:
         return tau
 
 
-def _common_exponent(*log_weights: Float[Tensor, "*lead node"]) -> Float[Tensor, "*lead one"]:
+def _common_exponent(first: Float[Tensor, "*lead n"], second: Float[Tensor, "*lead m"]) -> Float[Tensor, "*lead one"]:
     """The largest log-weight, kept as an axis of one; 0 where every weight is zero."""
-    top = torch.stack([weights.amax(-1, keepdim=True) for weights in log_weights]).amax(0)
+    top = torch.maximum(first.amax(-1, keepdim=True), second.amax(-1, keepdim=True))
     return torch.where(torch.isfinite(top), top, 0.0)

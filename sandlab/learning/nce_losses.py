@@ -104,6 +104,11 @@ class Stabiliser:
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "a positive number or None")
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is clipped."""
+        return self.clip_gradient is None and self.clip_ratio is None
+
     def ratio(self, ratio: Tensor) -> Tensor:
         """The clamped log-ratio."""
         return ratio if self.clip_ratio is None else ratio.clamp(-self.clip_ratio, self.clip_ratio)
