@@ -265,6 +265,7 @@ _ONE_FULL = (
     full=EstimationSettings(
         GaussianMeans(16.0), _ONE_FULL, _ONE_FULL, cap=float("inf"), batches=(1000, 100, 10_000, 100_000), seeds=20
     ),
+    tour=True,
 )
 def gaussian_one_dimension(config: EstimationSettings, lab: Lab) -> Outcome:
     """Data N(16, 1), noise N(0, 1): 100 updates from the noise's coordinates, on fresh samples at every update.

@@ -165,7 +165,6 @@ CLAIMS = (
     claims=CLAIMS,
     quick=StepsSettings(),
     full=StepsSettings(descent=7, heavy_ball=6, newton_damped=4, fast=10, limit=600_000),
-    tour=True,
 )
 def steps_to_converge(config: StepsSettings, lab: Lab) -> Outcome:
     """How many updates on the exact loss bring τ within 0.1R of τ*, starting from the noise, for R = 2, 3, …
