@@ -15,7 +15,7 @@ from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab.executors import Outcome
-from sandlab.lab.jobs import Done, Failed, Needs, Task, execute
+from sandlab.lab.jobs import Done, Failed, Needs, Task, execute_elsewhere
 from sandlab.lab.sources import PACKAGE
 
 __all__ = ["Cluster"]
@@ -134,7 +134,7 @@ def _compute(parcel: bytes, path: list[str]) -> Done | Failed:
         task: Task = pickle.loads(parcel)
     except Exception as problem:
         return Failed(type(problem).__name__, f"{problem}, on a node: install the job's module there")
-    outcome = execute(task)
+    outcome = execute_elsewhere(task)
     if task.needs.gpus:  # the GPU may be shared with another job: give its memory back
         import torch
 

@@ -10,15 +10,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandlab.errors import BadInput, number
 from sandlab.lab.codec import Payload, encode
 from sandlab.lab.files import checksum
-from sandlab.lab.sources import code_version, identity
+from sandlab.lab.sources import code_parts, code_version, identity, strangers
 
-__all__ = ["Done", "Failed", "JobFailed", "Needs", "Task", "canonical", "execute", "task"]
+__all__ = ["Done", "Failed", "JobFailed", "Needs", "Task", "canonical", "execute", "execute_elsewhere", "task"]
 
 
 class JobFailed(RuntimeError):
@@ -53,13 +53,14 @@ class Needs:
 
 @dataclass(frozen=True)
 class Task:
-    """A job with its config and the key of its result."""
+    """A job with its config, the key of its result, and the sources it depends on (module → hash)."""
 
     key: str
     job: Callable[[Any], Any]
     config: Any
     code: str
     needs: Needs
+    parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
 
     def __str__(self) -> str:
         return f"{identity(self.job)}({self.config!r})"
@@ -92,9 +93,9 @@ class Failed:
 
 def task(job: Callable[[Any], Any], config: Any) -> Task:
     """The task of a job and a config; key = hash of the job's name, the config and the code's version."""
-    code = code_version(job, config)
+    code, parts = code_version(job, config), code_parts(job, config)
     text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
-    return Task(checksum(text.encode()), job, config, code, Needs.of(job, config))
+    return Task(checksum(text.encode()), job, config, code, Needs.of(job, config), parts)
 
 
 def canonical(config: Any, place: str = "config") -> Any:
@@ -128,6 +129,15 @@ def execute(task: Task) -> Done | Failed:
         transient = isinstance(problem, (MemoryError, ConnectionError)) or type(problem).__name__ == "OutOfMemoryError"
         return Failed(type(problem).__name__, str(problem), traceback.format_exc(), transient)
     return Done(payload, time.perf_counter() - start)
+
+
+def execute_elsewhere(task: Task) -> Done | Failed:
+    """Run a job in another process or on another machine, provided that the code is the one its key speaks of."""
+    others = strangers(task.job, task.config, task.parts)
+    if others:
+        message = f"{', '.join(others)} is not what it was when the study began: give the same command again"
+        return Failed("SourcesDiffer", message)
+    return execute(task)
 
 
 @contextmanager

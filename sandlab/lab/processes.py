@@ -16,7 +16,7 @@ from typing import Any
 
 from sandlab.errors import integer
 from sandlab.lab.executors import Outcome
-from sandlab.lab.jobs import Failed, Task, execute
+from sandlab.lab.jobs import Failed, Task, execute_elsewhere
 
 __all__ = ["Processes"]
 
@@ -136,7 +136,7 @@ def _serve(pipe: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            outcome: Any = execute(pickle.loads(message))
+            outcome: Any = execute_elsewhere(pickle.loads(message))
         except Exception as problem:  # the job's module cannot be imported here
             outcome = Failed(type(problem).__name__, str(problem))
         try:

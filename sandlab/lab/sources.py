@@ -21,7 +21,7 @@ from typing import Any
 from sandlab.errors import BadInput
 from sandlab.lab.imports import file_references, read_source
 
-__all__ = ["closure", "code_version", "identity", "module_version", "package_version"]
+__all__ = ["closure", "code_parts", "code_version", "identity", "module_version", "package_version", "strangers"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("site-packages", "dist-packages")
@@ -38,10 +38,28 @@ def identity(job: Any) -> str:
 
 def code_version(job: Any, config: Any = None) -> str:
     """Hash of what the job and its config's classes depend on; the same on each machine and under each Python."""
+    return _hash(sorted(code_parts(job, config).items()))
+
+
+def code_parts(job: Any, config: Any = None) -> dict[str, str]:
+    """Module → hash of what counts in it, for everything the job and its config's classes depend on."""
     if _known.setdefault(identity(job), job) is not job:  # its module was loaded again: so may others have been
         _forget()
         _known[identity(job)] = job
-    return _job_version(job.__module__, job.__qualname__, frozenset(_classes(config)))
+    return _job_parts(job.__module__, job.__qualname__, frozenset(_classes(config)))
+
+
+def strangers(job: Any, config: Any, parts: dict[str, str]) -> list[str]:
+    """Modules that are loaded here with other sources than `parts` says: edited meanwhile, or another machine's."""
+    own = job.__module__
+    found = (
+        [own] if own in parts and _own_hash(own, job.__qualname__, frozenset(_classes(config))) != parts[own] else []
+    )
+    for module, expected in parts.items():
+        file = _file_of(module) if module != own else None
+        if file is not None and _hash([(module, read_source(module, file).text)]) != expected:
+            found.append(module)
+    return found
 
 
 def module_version(name: str) -> str:
@@ -72,18 +90,29 @@ def closure(start: dict[str, Path], wanted: Iterable[str] = (), tree: _Tree | No
 
 
 @functools.cache
-def _job_version(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:
+def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> dict[str, str]:
     file = _file_of(module)
     if file is None:
-        return _hash([("", _text_of(_known[f"{module}:{name}"]))])
-    source = read_source(module, file)
-    here = [owned for place, owned in classes if place == module]
-    parts = source.reachable([name.partition(".")[0], *here])
+        return {"": _hash([("", _text_of(_known[f"{module}:{name}"]))])}
     elsewhere = {place: path for place, _ in classes if place != module and (path := _file_of(place))}
-    code = [part for part in parts if not isinstance(part, ast.Import | ast.ImportFrom)]
-    others = closure(elsewhere, source.references(code), _Tree.of(module, file))
+    wanted = read_source(module, file).references(_own_code(module, name, classes))
+    others = closure(elsewhere, wanted, _Tree.of(module, file))
     others.pop(module, None)
-    return _hash([(module, source.excerpt(code)), *_texts(others)])
+    parts = {each: _hash([(each, read_source(each, path).text)]) for each, path in others.items()}
+    return {**parts, module: _own_hash(module, name, classes)}
+
+
+def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:
+    """Hash of the parts of its own module that a job can reach."""
+    file = _file_of(module)
+    return _hash([(module, read_source(module, file).excerpt(_own_code(module, name, classes)))]) if file else ""
+
+
+def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> list[ast.stmt]:
+    file = _file_of(module)
+    here = [owned for place, owned in classes if place == module]
+    parts = read_source(module, file).reachable([name.partition(".")[0], *here]) if file else []
+    return [part for part in parts if not isinstance(part, ast.Import | ast.ImportFrom)]
 
 
 def _classes(config: Any) -> Iterator[tuple[str, str]]:
@@ -178,7 +207,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def _forget() -> None:
-    for cached in (_job_version, _owners, _behind, read_source, file_references, package_version):
+    for cached in (_job_parts, _owners, _behind, read_source, file_references, package_version):
         cached.cache_clear()
 
 

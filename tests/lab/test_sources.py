@@ -105,11 +105,33 @@ def test_a_change_the_job_cannot_reach_leaves_its_version(project, file, old, ne
     assert version() == edit(file, old, new)
 
 
-def test_the_closure_of_a_sandlab_module_is_what_it_imports():
-    import sandlab.studies.base
+def test_a_worker_with_other_sources_refuses_the_job(project, tmp_path):
+    from sandlab.lab.jobs import Done, execute_elsewhere
 
-    found = closure({"sandlab.studies.base": Path(sandlab.studies.base.__file__)})
-    assert {"sandlab.studies.base", "sandlab.studies.claims", "sandlab.registry", "sandlab.errors"} == set(found)
+    version, _ = project
+    version()
+    module = sys.modules["parts.jobs"]
+    sent = task(module.job, module.Config())
+    assert isinstance(execute_elsewhere(sent), Done)
+    for file, old, new in [("parts/deep.py", "3", "4"), ("parts/jobs.py", "SCALE = 2", "SCALE = 5")]:
+        path = tmp_path / file
+        path.write_text(path.read_text().replace(old, new))
+        sources._forget()  # a new process reads what is there now
+        outcome = execute_elsewhere(sent)
+        assert outcome.kind == "SourcesDiffer"
+        assert file.removesuffix(".py").replace("/", ".") in outcome.message
+        path.write_text(path.read_text().replace(new, old))
+    path = tmp_path / "parts/jobs.py"
+    path.write_text(path.read_text().replace("red", "blue"))
+    sources._forget()
+    assert isinstance(execute_elsewhere(sent), Done)
+
+
+def test_the_closure_of_a_sandlab_module_is_what_it_imports():
+    import sandlab.studies.claims
+
+    found = closure({"sandlab.studies.claims": Path(sandlab.studies.claims.__file__)})
+    assert {"sandlab.studies.claims", "sandlab.errors"} == set(found)
 
 
 def test_names_of_rooms_lead_to_their_files_and_look_ups_to_whole_rooms(tmp_path):
