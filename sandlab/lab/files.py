@@ -6,7 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,15 +43,15 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Put `data` at `path`: a reader sees the old file or the new one, never a part, even after a power cut."""
     with refuse_when_full(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        temporary = path.with_name(f".{path.name[:60]}.{uuid.uuid4().hex[:12]}.part")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
 

@@ -28,6 +28,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_files_have_the_permissions_of_any_other_file(tmp_path):
+    write_atomic(tmp_path / "ours", b"")
+    (tmp_path / "theirs").write_bytes(b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "theirs").stat().st_mode
+
+
 def test_other_trouble_with_the_disk_keeps_its_own_name(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(FileExistsError):
