@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, number
@@ -111,9 +111,9 @@ class ImageContrast(World):
             centres = self._centres().to(rng.device)
             which = torch.randint(len(centres), (n,), generator=rng, device=rng.device)
             return centres[which] + self.spread * _normal(n, centres.shape[1], rng)
-        levels, top = _grey_levels(self.source, self._path())
+        levels, top = _grey_levels(self.source, self._path(), str(rng.device))
         pick = torch.randint(len(levels), (n,), generator=rng, device=rng.device)
-        return _logits(levels.to(rng.device)[pick], top, self.squeeze, rng)
+        return _logits(levels[pick].double(), top, self.squeeze, rng)
 
     def _draw_noise(self, n: int, rng: torch.Generator) -> Float[Tensor, "n pixel"]:
         mean, root = (part.to(rng.device) for part in self._moments())
@@ -153,22 +153,22 @@ class ImageContrast(World):
 
 
 @functools.lru_cache(maxsize=4)
-def _grey_levels(source: str, path: str) -> tuple[Float[Tensor, "image pixel"], int]:
-    """Every image as grey levels 0 … top, and the number of levels."""
+def _grey_levels(source: str, path: str, device: str = "cpu") -> tuple[Int[Tensor, "image pixel"], int]:
+    """Every image as bytes 0 … top − 1, kept on the device, and the number of levels."""
     if source == "mnist":
         images = read_idx(path)
         if images.ndim != 3 or images.shape[1:] != (28, 28):
             raise BadInput(f"{Path(path).name} must hold 28×28 images, got an array of shape {images.shape}")
-        return torch.from_numpy(images.reshape(len(images), -1).astype(np.float64)), 256
+        return torch.from_numpy(images.reshape(len(images), -1).copy()).to(device), 256
     from sklearn.datasets import load_digits
 
-    return torch.from_numpy(load_digits().data.astype(np.float64)), 17
+    return torch.from_numpy(load_digits().data.astype(np.uint8)).to(device), 17
 
 
 @functools.lru_cache(maxsize=4)
 def _fitted(source: str, path: str, squeeze: float) -> tuple[Tensor, Tensor]:
     levels, top = _grey_levels(source, path)
-    values = _logits(levels, top, squeeze, torch.Generator().manual_seed(0))
+    values = _logits(levels.double(), top, squeeze, torch.Generator().manual_seed(0))
     covariance = torch.cov(values.mT) + 1e-6 * torch.eye(values.shape[1], dtype=torch.float64)
     return values.mean(0), torch.linalg.cholesky(covariance)
 
