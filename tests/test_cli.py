@@ -140,7 +140,7 @@ def test_run_judges_claims_and_says_where_the_figures_are(capsys, toys, tmp_path
     assert "6 jobs computed" in text
     assert "finished before" in answer(capsys, "run", "toy/uniform")
     (data,) = answer(capsys, "run", "toy/*", "--seeds", "7", "--set", "size=1000", "--json")
-    assert data["jobs"] == {"jobs": 7, "cached": 6, "computed": 1}
+    assert data["jobs"] == {"jobs": 7, "cached": 6, "computed": 1, "retried": 0}
     assert [finding["verdict"] for finding in data["findings"]] == ["holds", "fails"]
     (data,) = answer(capsys, "run", "toy/uniform", "--fresh", "--on", "local", "--json")
     assert data["jobs"]["computed"] == 6
@@ -168,6 +168,18 @@ def _renamed(*claims):
 def test_a_job_that_breaks_gives_exit_code_three_and_does_not_stop_other_studies(capsys, toys):
     text = answer(capsys, "run", "toy/uniform", "--set", "trouble=raise", "--on", "local", code=3)
     assert "toy/uniform could not finish" in text and "seed=3" in text
+
+
+def test_a_full_disk_gives_exit_code_three_and_a_sentence(capsys, toys, monkeypatch):
+    from sandlab.lab.cache import Cache
+    from sandlab.lab.files import StoreFull
+
+    def full(*_anything):
+        raise StoreFull("no room to write")
+
+    monkeypatch.setattr(Cache, "write", full)
+    text = answer(capsys, "run", "toy/uniform", "--on", "local", code=3)
+    assert text.endswith("sandlab: no room to write\n")
 
 
 def test_claims_show_the_last_verdict(capsys, toys):

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -59,6 +60,7 @@ app = _make()
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit codes: 1 a claim fails that held in its source, 2 bad input, 3 could not finish, 130 Ctrl-C."""
+    warnings.showwarning = lambda message, *_about: print(f"sandlab: {message}", file=sys.stderr)
     sys.exit(call(list(sys.argv[1:] if arguments is None else arguments)))
 
 

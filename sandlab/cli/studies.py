@@ -167,7 +167,8 @@ def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str,
 
 def _how(jobs: dict[str, int]) -> str:
     found = f", {jobs['cached']} found in the store" if jobs["cached"] else ""
-    return f"{jobs['computed']} jobs computed{found}"
+    again = f", {jobs['retried']} tries lost and made again" if jobs["retried"] else ""
+    return f"{jobs['computed']} jobs computed{found}{again}"
 
 
 def _read(name: str, texts: dict[str, str], preset: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Laboratory:
         self.executor = executor
         self.device = device
         self.progress = progress or (lambda _progress: None)
-        self.counts = {"jobs": 0, "cached": 0, "computed": 0}
+        self.counts = {"jobs": 0, "cached": 0, "computed": 0, "retried": 0}
         self._since = 0.0 if resume else time.time()
 
     def map(self, job: Callable[[Any], Any], configs: Iterable[Any], *, label: str = "") -> list[Any]:
@@ -104,7 +104,9 @@ class _Round:
                 started = self._start()
                 if not self.running:
                     time.sleep(_GLANCE)  # everything left is being computed by another run, or pauses before a retry
-                for each, outcome in self.executor.collect(_GLANCE) if self.running else []:
+                ready = self.executor.collect(_GLANCE) if self.running else []
+                # Results before failures: what is finished is kept even when another job ends the study.
+                for each, outcome in sorted(ready, key=lambda pair: isinstance(pair[1], Failed)):
                     self._take(each, outcome)
                 if started or self.progress.status != self.executor.status():
                     self._show()
@@ -174,6 +176,7 @@ class _Round:
         if not failed.transient or tries >= _TRIES:
             raise failed.error(each)
         self.progress.failed += 1
+        self.lab.counts["retried"] += 1
         self.not_before[each.key] = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (tries - 1))
         self.waiting.append(each)
 

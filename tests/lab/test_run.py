@@ -58,7 +58,7 @@ def test_the_same_run_again_computes_nothing_and_a_larger_one_only_what_is_new(t
     again = sl.run(uniform, store=tmp_path / "runs")
     assert again.reused and again.path == first.path and count() == 6
     more = sl.run(uniform, store=tmp_path / "runs", seeds=8)
-    assert more.about["jobs"] == {"jobs": 8, "cached": 6, "computed": 2}
+    assert more.about["jobs"] == {"jobs": 8, "cached": 6, "computed": 2, "retried": 0}
     assert count() == 8
     fresh = sl.run(uniform, store=tmp_path / "runs", resume=False)
     assert not fresh.reused and count() == 14
@@ -182,7 +182,7 @@ def test_results_do_not_depend_on_where_they_are_computed(tmp_path):
     finally:
         workers.close()
     assert here.findings == there.findings
-    assert alone.about["jobs"] == {"jobs": 7, "cached": 6, "computed": 1}
+    assert alone.about["jobs"] == {"jobs": 7, "cached": 6, "computed": 1, "retried": 0}
     assert isinstance(executor("processes:3"), Processes)
     assert executor("processes:3").slots == 3
 
