@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -48,8 +49,7 @@ class CachedGenerator(Generator):
     last law and features of each row are kept, so that a verifier that reads the network and a decoder that samples
     from it cost one pass together. Memory per string: one cache of `capacity` tokens.
 
-    A subclass gives `_open(strings, capacity)` and `_feed(chunk, starts, rows)`, which reads `chunk` (row, new tokens)
-    at positions starts, starts + 1, … of the given rows and returns logits (row, new, vocab) and the watched features.
+    A subclass gives `_open`, which makes a cache, and `_run`, which feeds tokens to it.
     """
 
     def __init__(self, vocab: int, device: torch.device, points: Sequence[str] = ()) -> None:
@@ -62,7 +62,7 @@ class CachedGenerator(Generator):
         self.read_lengths = torch.zeros(strings, dtype=torch.long, device=self.device)
         self.last_logprobs: Tensor | None = None
         self.last_features: dict[str, Tensor] = {}
-        self._open(strings, capacity)
+        self.cache = self._open(strings, capacity)
 
     def watch(self, point: str) -> None:
         """Keep this activation at the last token of every prefix that is read."""
@@ -119,29 +119,6 @@ class CachedGenerator(Generator):
             self.last_features[point][rows] = values[_here(rows), last]
         self.read_tokens[rows], self.read_lengths[rows] = tokens, lengths
 
-    def _branch(self, tokens: Tensor, lengths: Tensor, rows: Tensor, point: str) -> Tensor:
-        """Several continuations of the same rows at once: read into copies, the rows themselves stay."""
-        raise BadInput(f"{type(self).__name__} reads one continuation of a string at a time")
-
-    def _open(self, strings: int, capacity: int) -> None:
-        raise NotImplementedError
-
-    def _feed(self, chunk: Tensor, starts: Tensor, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        raise NotImplementedError
-
-
-class ModelGenerator(CachedGenerator):
-    """A transformer of the zoo with its key-value cache; `points` are activations for verifiers ("layers.1.stream")."""
-
-    def __init__(self, model: Transformer, points: Sequence[str] = ()) -> None:
-        for point in points:
-            matching(model, point)
-        super().__init__(_classes(model), next(model.parameters()).device, points)
-        self.model = model.eval()
-
-    def _open(self, strings: int, capacity: int) -> None:
-        self.cache = self.model.start_cache(strings, capacity)
-
     def _feed(self, chunk: Tensor, starts: Tensor, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         if 2 * len(rows) >= len(self.read_lengths):
             return self._feed_all(chunk, starts, rows)
@@ -161,16 +138,8 @@ class ModelGenerator(CachedGenerator):
         logits, features = self._run(self.cache, every_chunk, every_start)
         return logits[rows], {point: value[rows] for point, value in features.items()}
 
-    def _run(self, cache: KeyValueCache, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        # What stands behind `starts` is written over: the cache's own lengths only say where.
-        cache.lengths, cache.reach = starts, int(starts.max())
-        if not self.points:
-            return self.model(chunk, cache=cache), {}
-        with record(self.model, *self.points) as tape:
-            logits = self.model(chunk, cache=cache)
-        return logits, {point: tape[point] for point in self.points}
-
     def _branch(self, tokens: Tensor, lengths: Tensor, rows: Tensor, point: str) -> Tensor:
+        """Several continuations of the same rows at once: read into copies, the rows themselves stay."""
         own = torch.unique(rows)
         first = torch.zeros_like(own)
         first[torch.searchsorted(own, rows)] = torch.arange(len(rows), device=rows.device)
@@ -180,6 +149,36 @@ class ModelGenerator(CachedGenerator):
         last = tokens.gather(1, (lengths - 1).unsqueeze(1))
         _, features = self._run(self.cache.select(rows), last, lengths - 1)
         return features[point].squeeze(1)
+
+    def _open(self, strings: int, capacity: int) -> Any:
+        """An empty cache: `slots` with `keys` and `values` (row first), `lengths`, `reach`, and `select(rows)`."""
+        raise NotImplementedError
+
+    def _run(self, cache: Any, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Read `chunk` at positions starts, starts + 1, … of every row; logits and watched features."""
+        raise NotImplementedError
+
+
+class ModelGenerator(CachedGenerator):
+    """A transformer of the zoo with its key-value cache; `points` are activations for verifiers ("layers.1.stream")."""
+
+    def __init__(self, model: Transformer, points: Sequence[str] = ()) -> None:
+        for point in points:
+            matching(model, point)
+        super().__init__(_classes(model), next(model.parameters()).device, points)
+        self.model = model.eval()
+
+    def _open(self, strings: int, capacity: int) -> KeyValueCache:
+        return self.model.start_cache(strings, capacity)
+
+    def _run(self, cache: KeyValueCache, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        # What stands behind `starts` is written over: the cache's own lengths only say where.
+        cache.lengths, cache.reach = starts, int(starts.max())
+        if not self.points:
+            return self.model(chunk, cache=cache), {}
+        with record(self.model, *self.points) as tape:
+            logits = self.model(chunk, cache=cache)
+        return logits, {point: tape[point] for point in self.points}
 
 
 def generator_of(model: nn.Module, points: Sequence[str] = ()) -> Generator:

@@ -111,7 +111,8 @@ class NoisyVerifier(Verifier):
     Complete strings are judged without error when `exact_outcome`, which is what outcome rewards are in practice: a
     finished answer can be checked.
 
-    calibrated   report the probability of being right instead of a bare verdict: 1 − error for yes, error for no
+    prior   None: bare verdicts, 0 or 1. A probability that a prefix is good before it is judged: the value is then the
+            probability that it is good given the verdict (Bayes): a wrong "no" makes it unlikely, not impossible
     """
 
     def __init__(
@@ -121,11 +122,12 @@ class NoisyVerifier(Verifier):
         *,
         seed: int = 0,
         fresh: bool = False,
-        calibrated: bool = False,
+        prior: float | None = None,
         exact_outcome: bool = True,
     ) -> None:
         self.exact, self.error = exact, number("error", error, low=0.0, high=1.0)
-        self.seed, self.fresh, self.calibrated = integer("seed", seed, low=0), fresh, calibrated
+        self.seed, self.fresh = integer("seed", seed, low=0), fresh
+        self.prior = None if prior is None else number("prior", prior, low=0.0, high=1.0)
         self.exact_outcome, self.asked = exact_outcome, 0
 
     def start(self, strings: int, capacity: int) -> None:
@@ -155,6 +157,9 @@ class NoisyVerifier(Verifier):
             fingerprint = mix(fingerprint + mix(torch.full_like(fingerprint, self.asked)))
         wrong = to_unit(fingerprint) < self.error
         yes = (verdict > 0) != wrong
-        if self.calibrated:
-            return self.error + (1 - 2 * self.error) * yes.to(torch.float64)
-        return yes.to(torch.float64)
+        if self.prior is None:
+            return yes.to(torch.float64)
+        good, bad = self.prior, 1 - self.prior
+        if_yes = good * (1 - self.error) / (good * (1 - self.error) + bad * self.error)
+        if_no = good * self.error / (good * self.error + bad * (1 - self.error))
+        return if_no + (if_yes - if_no) * yes.to(torch.float64)

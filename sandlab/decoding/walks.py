@@ -52,12 +52,21 @@ class VGB(Decoder):
                   "uniform-time": the node after a uniformly drawn number of steps in 1..T, again from the root until
                   it is a leaf, at most `restarts` times (the version with guarantees);
                   "final": the node after T steps, complete or not
+    base          π is the generator's law ("model"), or that law restricted to children of positive value and
+                  renormalised ("constrained"). A 0/1 verifier is far from E[tilt | y] when the model gives little
+                  probability to what is allowed, and the walk then drifts back to the root; on the constrained model
+                  the same verifier is balanced, and the leaves follow the constrained model instead
+    values        "node": the verifier's number is V(y) itself. "path": it is evidence about the last token, and V(y) is
+                  the product of the numbers along y. A verifier that errs then sends the walk back out of a branch in
+                  which it says "no" again and again, where a bare V(y) would compare one bad node with the next
     max_steps     T; None means 100·H² for strings of at most H new tokens
     A node where every weight is 0 goes back to its parent and is counted in `backtracks`; at the root the string fails.
     The counter `steps` includes the lazy ones; `backtracks` counts moves to a parent.
     """
 
     returns: str = "first-leaf"
+    base: str = "model"
+    values: str = "node"
     max_steps: int | None = None
     restarts: int | None = None
     needs_verifier: ClassVar[bool] = True
@@ -65,6 +74,8 @@ class VGB(Decoder):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("returns", self.returns, ("first-leaf", "uniform-time", "final"))
+        choice("base", self.base, ("model", "constrained"))
+        choice("values", self.values, ("node", "path"))
         for name in ("max_steps", "restarts"):
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), low=1)
@@ -88,9 +99,13 @@ class VGB(Decoder):
             if self.returns == "first-leaf":
                 session.finish(rows[session.complete(rows) & (session.status[rows] == Status.RUNNING)])
 
-    def base(self, logprobs: Tensor) -> Tensor:
-        """log π(a|y): the generator's law, sharpened."""
-        return self.sharpen(logprobs)
+    def base_law(self, logprobs: Tensor, values: Tensor) -> Tensor:
+        """π(a|y): the generator's law, sharpened; among the children of positive value only, if constrained."""
+        law = self.sharpen(logprobs).exp()
+        if self.base == "model":
+            return law
+        law = law * (values > 0)
+        return law / law.sum(1, keepdim=True).clamp(min=torch.finfo(law.dtype).tiny)
 
     def _alarms(self, session: Session, most: Tensor) -> Tensor:
         """The number of steps after which each row is looked at."""
@@ -128,8 +143,10 @@ class VGB(Decoder):
         at_root = session.lengths[rows] == session.prompt_lengths[rows]
         logprobs = session.law(rows)
         values = session.child_values(rows)
-        up = torch.where(at_root, 0.0, node_value[rows, (session.lengths[rows] - 1).clamp(min=0)])
-        weights = torch.cat([self.base(logprobs).exp() * values, up.unsqueeze(1)], 1)
+        # Along a path, V(y) is a common factor of all weights at y and cancels.
+        own = 1.0 if self.values == "path" else node_value[rows, (session.lengths[rows] - 1).clamp(min=0)]
+        up = torch.where(at_root, torch.zeros_like(values[:, 0]), own)
+        weights = torch.cat([self.base_law(logprobs, values) * values, up.unsqueeze(1)], 1)
         dead = weights.sum(1) <= 0
         weights[dead & ~at_root, -1] = 1.0
         session.finish(rows[dead & at_root], Status.FAILED)
@@ -154,5 +171,5 @@ class SinclairJerrum(VGB):
     Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
-    def base(self, logprobs: Tensor) -> Tensor:
-        return torch.zeros_like(logprobs, dtype=torch.float64).log_softmax(-1)
+    def base_law(self, logprobs: Tensor, values: Tensor) -> Tensor:
+        return torch.full_like(values, 1 / values.shape[1])

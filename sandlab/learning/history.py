@@ -24,6 +24,7 @@ class History:
     eval_steps  numbers of updates after which the model was evaluated (0: before the first)
     metrics     name → one value per evaluation
     stopped_at  number of updates after which early stopping froze the model, or None
+    deviation   when not trained in float32: how far the loss of the final weights is from float32's, on one batch
     averaged    the exponential moving average of the weights, name → tensor, when one was asked for
     """
 
@@ -32,6 +33,7 @@ class History:
     eval_steps: np.ndarray
     metrics: dict[str, np.ndarray]
     stopped_at: int | None = None
+    deviation: float | None = None
     averaged: dict[str, Tensor] | None = field(default=None, repr=False)
 
     @property

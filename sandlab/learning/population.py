@@ -15,7 +15,7 @@ from sandlab.learning.layout import Layout
 from sandlab.models.base import seeded
 from sandlab.models.recording import VmapRecording
 
-__all__ = ["STRATEGIES", "Population", "per_member", "scale_weights"]
+__all__ = ["STRATEGIES", "Population", "build_member", "per_member", "scale_weights"]
 
 STRATEGIES = ("native", "vmap", "sequential")
 
@@ -69,7 +69,7 @@ class Population(VmapRecording, nn.Module):
         choice("strategy", strategy, ("auto", *STRATEGIES))
         self.strategy, self.factory = strategy, factory
         scales = per_member("init_scale", init_scale, len(self.seeds)).tolist()
-        template = _build(factory, self.seeds[0], scales[0])
+        template = build_member(factory, self.seeds[0], scales[0])
         # Kept out of nn.Module's books: the members' weights are the population's, the template only lends its code.
         self.__dict__["template"] = template
         self.layout = Layout(_trainable(template))
@@ -79,7 +79,7 @@ class Population(VmapRecording, nn.Module):
         others = [_fixed(template)]
         self.layout.fill(list(self.rows), 0, _trainable(template))
         for place in range(1, len(self.seeds)):
-            member = _build(factory, self.seeds[place], scales[place])
+            member = build_member(factory, self.seeds[place], scales[place])
             self.layout.fill(list(self.rows), place, _trainable(member))
             others.append(_fixed(member))
         self._keep_constants(others)
@@ -193,7 +193,7 @@ class Population(VmapRecording, nn.Module):
         return f"Population({len(self)} × {type(self.template).__name__}, strategy={self.strategy!r})"
 
 
-def _build(factory: Callable[[int], nn.Module], seed: int, scale: float) -> nn.Module:
+def build_member(factory: Callable[[int], nn.Module], seed: int, scale: float) -> nn.Module:
     with seeded(seed):
         model = factory(seed)
     if not isinstance(model, nn.Module):

@@ -14,10 +14,13 @@ from torch import Tensor
 
 from sandlab.errors import BadInput
 from sandlab.learning.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from sandlab.learning.engines import Eager, Engine, Replayed, make_engine
 from sandlab.learning.evaluation import Evaluation
 from sandlab.learning.history import History
+from sandlab.learning.objectives import Stacked
 from sandlab.learning.optimizers import TorchOptimizer
 from sandlab.learning.population import Population
+from sandlab.learning.precision import computing
 from sandlab.learning.progress import Progress
 from sandlab.learning.sources import Source
 from sandlab.learning.steps import Stepper
@@ -25,6 +28,9 @@ from sandlab.learning.stopping import EarlyStop
 from sandlab.learning.trainees import Crowd
 
 __all__ = ["Diverged", "Run"]
+
+# Seconds of remaining work from which on half a minute of compiling pays.
+COMPILE_PAYS = 120.0
 
 
 class Diverged(FloatingPointError):
@@ -45,6 +51,9 @@ class Run:
     checkpoint: Checkpoint | None
     settings: str
     nan: str
+    precision: str = "float32"
+    compile: bool | None = None
+    graph: bool | None = None
     done: int = 0
     eval_steps: list[int] = field(default_factory=list)
     metrics: dict[str, list[np.ndarray]] = field(default_factory=dict)
@@ -71,18 +80,22 @@ class Run:
         label = f"training {self.members} members" if self.members > 1 else "training"
         progress = Progress(self.steps, label, show=show)
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
             # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
             torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
             if self._dropout is not None:
                 torch.set_rng_state(self._dropout)
-            self._choose()
+            engine = self._engine()
             while self.done < self.steps:
                 if self.done % self.every == 0 and self.done not in self.eval_steps[-1:]:
                     self._look()
                 if not self.active.any():
                     break
-                self._step()
+                count = min(engine.stride, self._until_next())
+                engine.advance(self.done, count)
+                self.done += count
+                if self.device.type == "cpu":  # elsewhere reading a loss would wait for the step
+                    self._check()
                 progress(self.done, self._note())
                 if self.checkpoint is not None and self.done % self.checkpoint.every == 0:
                     self._save()
@@ -92,20 +105,32 @@ class Run:
                 self._save()
         progress.close()
 
-    def _choose(self) -> None:
-        """Settle how a population is computed; a resumed run goes on as it began."""
-        if isinstance(self.trainee, Crowd) and self.done < self.steps:
+    def _until_next(self) -> int:
+        """Steps to the next evaluation, checkpoint or the end."""
+        stops = [self.steps - self.done, self.every - self.done % self.every]
+        if self.checkpoint is not None:
+            stops.append(self.checkpoint.every - self.done % self.checkpoint.every)
+        return min(stops)
+
+    def _engine(self) -> Engine:
+        """Settle how a population is computed (a resumed run goes on as it began), then how steps are carried out."""
+        if self.done == self.steps:
+            return Eager(self.stepper, self.source)
+        if isinstance(self.trainee, Crowd):
             if self._strategy is None:
                 self.trainee.choose(self.source.peek(self.done), self.stepper.objective)
             else:
                 self.trainee.strategy = self._strategy
-
-    def _step(self) -> None:
-        self.trainee.step = self.done
-        self.stepper.update(self.source.draw(self.done))
-        self.done += 1
-        if self.device.type == "cpu":  # elsewhere reading a loss would wait for the step
-            self._check()
+        if self.device.type == "cuda" and not hasattr(self.stepper.objective, "whole"):
+            self.trainee.fuse_attention()
+        if self.compile:
+            self.stepper.compile()
+        engine = make_engine(self.stepper, self.source, graph=self.graph)
+        left = self.steps - self.done
+        if self.compile is None and isinstance(engine, Replayed) and engine.seconds * left > COMPILE_PAYS:
+            self.stepper.compile()
+            engine = make_engine(self.stepper, self.source, graph=self.graph)
+        return engine
 
     def _look(self) -> None:
         """Evaluate, tell the callbacks, and stop the members that are done."""
@@ -161,8 +186,21 @@ class Run:
             self._text = f"loss {float(self.stepper.losses[self.done - 1].nanmean()):.4f}"
         return self._text
 
+    def deviations(self) -> np.ndarray | None:
+        """|loss − loss in float32| of each member's final weights on one batch, when another format was used."""
+        if self.precision == "float32":
+            return None
+        batch = self.source.peek(max(0, self.steps - 1))
+        found = []
+        for precision in (self.precision, "float32"):
+            with torch.no_grad(), computing(precision, self.device):
+                logits = self.model(batch.inputs, own=True) if isinstance(batch, Stacked) else self.model(batch.inputs)
+                found.append(self.stepper.objective(logits, batch).double().reshape(-1).cpu().numpy())
+        return np.abs(found[0] - found[1])
+
     def histories(self) -> list[History]:
         """What each member leaves behind."""
+        deviations = self.deviations()
         losses = self.stepper.losses[: self.done].double().cpu().numpy()
         views = self.trainee.layout.views(self.stepper.averages) if self.stepper.averages else None
         made = []
@@ -176,6 +214,7 @@ class Run:
                     eval_steps=np.array(self.eval_steps, dtype=int),
                     metrics={name: np.array([row[member] for row in rows]) for name, rows in self.metrics.items()},
                     stopped_at=stopped if stopped >= 0 else None,
+                    deviation=None if deviations is None else float(deviations[member]),
                     averaged=None if views is None else {name: view[member].clone() for name, view in views.items()},
                 )
             )

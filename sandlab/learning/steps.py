@@ -26,7 +26,8 @@ class Stepper:
     lr, decay   base learning rate and weight decay of each member (float64)
     table       the schedule's factor for each step
     clock       updates each member has done
-    live        whether each member still trains; the others' weights, averages and clocks stand still
+    limit       updates each member shall do
+    live        whether each member trains until its limit; the others' weights, averages and clocks stand still
     losses      (step, member): the training loss of each step; the last row takes what finished members compute
     """
 
@@ -39,6 +40,7 @@ class Stepper:
     clip: float | None = None
     ema: float | None = None
     clock: Tensor = field(init=False)
+    limit: Tensor = field(init=False)
     live: Tensor = field(init=False)
     losses: Tensor = field(init=False)
     averages: list[Tensor] = field(init=False, default_factory=list)
@@ -49,6 +51,7 @@ class Stepper:
         self.lr, self.decay, self.table = (value.to(device) for value in (self.lr, self.decay, self.table))
         self.places = torch.arange(members, device=device)
         self.clock = torch.zeros(members, dtype=torch.int64, device=device)
+        self.limit = torch.full((members,), len(self.table), dtype=torch.int64, device=device)
         self.live = torch.ones(members, dtype=torch.bool, device=device)
         kind = torch.float64 if first.dtype == torch.float64 else torch.float32
         self.losses = torch.full((len(self.table) + 1, members), torch.nan, dtype=kind, device=device)
@@ -58,23 +61,35 @@ class Stepper:
 
     def update(self, batch: Batch) -> None:
         """One step of every live member on this batch."""
+        if self.trainee.one_by_one:
+            self.trainee.resting = set((~self.moving()).nonzero().flatten().tolist())
         losses, gradients = self.trainee.compute(batch, self.objective)
         with torch.no_grad():
             self.apply(losses, gradients)
 
+    def moving(self) -> Tensor:
+        """Which members take part in the next step."""
+        return self.live & (self.clock < self.limit)
+
     def apply(self, losses: Tensor, gradients: list[Tensor]) -> None:
         """Note the losses and move the weights along the gradients."""
-        last = len(self.table)
-        self.losses.index_put_((self.clock.where(self.live, last), self.places), losses.to(self.losses.dtype))
+        last, live = len(self.table), self.moving()
+        self.losses.index_put_((self.clock.where(live, last), self.places), losses.to(self.losses.dtype))
         if self.clip is not None:
             clip_rows(gradients, self.clip)
         # A rate of zero freezes a member exactly: w · 1 − 0 · direction.
-        rate = (self.lr * self.table[self.clock.clamp(max=last - 1)]).where(self.live, 0.0)
+        rate = (self.lr * self.table[self.clock.clamp(max=last - 1)]).where(live, 0.0)
         self.optimizer.step(self.trainee.rows, gradients, rate, self.decay, self.clock + 1)
         for average, row in zip(self.averages, self.trainee.rows):
-            weight = torch.where(self.live, 1 - (self.ema or 0.0), 0.0).to(row.dtype).unsqueeze(1)
+            weight = torch.where(live, 1 - (self.ema or 0.0), 0.0).to(row.dtype).unsqueeze(1)
             average.lerp_(row, weight)
-        self.clock += self.live
+        self.clock += live
+
+    def compile(self) -> None:
+        """Let torch's compiler fuse the members' passes and the optimiser's step."""
+        self.trainee.compile()
+        if not isinstance(self.optimizer, TorchOptimizer) and "step" not in vars(self.optimizer):
+            self.optimizer.step = torch.compile(self.optimizer.step, dynamic=False)  # type: ignore[method-assign]
 
     def swap_averages(self) -> None:
         """Exchange the weights and their averages; a second call restores them."""

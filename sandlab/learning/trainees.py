@@ -30,8 +30,13 @@ class Trainee:
     rows: list[Tensor]
     gradients: list[Tensor]
     step = 0
+    compiled = False
+    one_by_one = False
 
     def __init__(self) -> None:
+        self._calls: dict[int, Callable[..., Tensor]] = {}
+        self._fused: list[tuple[Any, bool]] = []
+        self.resting: set[int] = set()  # members that need not be computed
         self.gradients = self.layout.empty(len(self), self.rows[0].device)
         self._gradient_views = list(self.layout.views(self.gradients).values())
 
@@ -44,6 +49,34 @@ class Trainee:
 
     def close(self) -> None:
         """Leave the model as a model of its own again."""
+        for attention, before in self._fused:
+            attention.fused = before
+
+    def compile(self) -> None:
+        """Let torch's compiler fuse the members' forward and backward pass, from the next call on."""
+        self.compiled = True
+        self._calls.clear()
+
+    def fuse_attention(self) -> None:
+        """Use torch's fused attention kernel in the layers that offer it, until `close`."""
+        for module in self._fusible():
+            for part in module.modules():
+                attention: Any = part
+                if hasattr(attention, "fused"):
+                    self._fused.append((attention, attention.fused))
+                    attention.fused = True
+
+    def _fusible(self) -> list[nn.Module]:
+        return [self.model]
+
+    def _call(self, module: Any) -> Callable[..., Tensor]:
+        """The module, or what the compiler makes of it."""
+        if not self.compiled:
+            return module
+        key = id(getattr(module, "__self__", module))
+        if key not in self._calls:
+            self._calls[key] = torch.compile(module, dynamic=False)
+        return self._calls[key]
 
     def _keep(self, gradients: tuple[Tensor | None, ...], views: list[Tensor]) -> None:
         present = [(view, gradient) for view, gradient in zip(views, gradients) if gradient is not None]
@@ -70,11 +103,12 @@ class Alone(Trainee):
         self._own_views = [view[0] for view in self._gradient_views]
 
     def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
-        loss = member_losses(objective, Forward(self.model, self.model, self.step), batch)
+        loss = member_losses(objective, Forward(self._call(self.model), self.model, self.step), batch)
         self._keep(torch.autograd.grad(loss, self.parameters, allow_unused=True), self._own_views)
         return loss.detach().reshape(1), self.gradients
 
     def close(self) -> None:
+        super().close()
         with torch.no_grad():
             for weight, storage in zip(self.parameters, self.storages):
                 storage.copy_(weight.data)
@@ -96,7 +130,7 @@ class Crowd(Trainee):
 
     def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
         if self.strategy == "sequential":
-            return self._one_by_one(batch, objective, len(self)), self.gradients
+            return self._in_turn(batch, objective, len(self)), self.gradients
         losses = self._native(batch, objective) if self.strategy == "native" else self._vmapped(batch, objective)
         if losses.shape != (len(self),):
             given = tuple(losses.shape)
@@ -106,39 +140,50 @@ class Crowd(Trainee):
         return losses.detach(), self.gradients
 
     def _native(self, batch: Batch, objective: Objective) -> Tensor:
-        """The layers carry the members: a copy of the template whose parameters are the stacked ones."""
+        joint, own = self._joint(), isinstance(batch, Stacked)
+        run = self._call(joint)
+
+        def call(inputs: Tensor) -> Tensor:
+            return run(inputs if own else inputs.unsqueeze(0).expand(len(self), *inputs.shape))
+
+        return member_losses(objective, Forward(call, joint, self.step), batch)
+
+    def _joint(self) -> nn.Module:
+        """A copy of the template whose parameters are the stacked ones: its layers carry the members."""
         if self.joint is None:
             self.joint = copy.deepcopy(self.model.template)
             named = dict(self.joint.named_parameters())
             for name, leaf in self.leaves.items():
                 named[name].data = leaf.data
             self.weights = [named[name] for name in self.leaves]
-        joint, own = self.joint, isinstance(batch, Stacked)
+        return self.joint
 
-        def call(inputs: Tensor) -> Tensor:
-            return joint(inputs if own else inputs.unsqueeze(0).expand(len(self), *inputs.shape))
-
-        return member_losses(objective, Forward(call, joint, self.step), batch)
+    def _fusible(self) -> list[nn.Module]:
+        return [self._joint()] if self.strategy == "native" else []
 
     def _vmapped(self, batch: Batch, objective: Objective) -> Tensor:
         own = isinstance(batch, Stacked)
 
+        run = self._call(self.model.vmapped)
+
         def call(inputs: Tensor) -> Tensor:
-            return self.model.vmapped(self.leaves, inputs, own=own)
+            return run(self.leaves, inputs, own=own)
 
         return member_losses(objective, Forward(call, self.model, self.step), batch)
 
-    def _one_by_one(self, batch: Batch, objective: Objective, members: int) -> Tensor:
+    def _in_turn(self, batch: Batch, objective: Objective, members: int) -> Tensor:
         if not self.modules:
             self._make_modules()
-        losses = []
+        losses = torch.full((members,), torch.nan, dtype=_real_type(self.rows[0].dtype), device=self.rows[0].device)
         for place, module in enumerate(self.modules[:members]):
+            if place in self.resting:
+                continue
             part = _member_batch(batch, place) if isinstance(batch, Stacked) else batch
             loss = member_losses(objective, Forward(module, module, self.step), part)
             gradients = torch.autograd.grad(loss, self.module_weights[place], allow_unused=True)
             self._keep(gradients, self.member_gradients[place])
-            losses.append(loss.detach().reshape(()))
-        return torch.stack(losses)
+            losses[place] = loss.detach()
+        return losses
 
     def _make_modules(self) -> None:
         """One module per member whose parameters are views of its row: no copying between them and the rows."""
@@ -155,6 +200,10 @@ class Crowd(Trainee):
                 fixed[name].data = value[place]
             self.modules.append(module)
             self.module_weights.append([named[name] for name in views])
+
+    @property
+    def one_by_one(self) -> bool:  # type: ignore[override]
+        return self.strategy == "sequential"
 
     def choose(self, batch: Batch, objective: Objective) -> str:
         """Settle how members are computed: as the population says, or the fastest on this batch. Trains nothing."""
@@ -176,7 +225,7 @@ class Crowd(Trainee):
         key = (type(template), repr(getattr(template, "config", "")), len(self), shape, torch.get_num_threads())
         if key not in _measured:
             few = min(len(self), 4)
-            alone = _seconds(lambda: self._one_by_one(batch, objective, few)) * len(self) / few
+            alone = _seconds(lambda: self._in_turn(batch, objective, few)) * len(self) / few
             self.strategy = together
             jointly = _seconds(lambda: self.compute(batch, objective), limit=alone)
             _measured[key] = "sequential" if alone <= jointly else together
@@ -205,6 +254,10 @@ def _seconds(compute: Callable[[], Any], limit: float | None = None) -> float:
     finally:
         torch.set_rng_state(state)
     return best
+
+
+def _real_type(kind: torch.dtype) -> torch.dtype:
+    return torch.float64 if kind in (torch.float64, torch.complex128) else torch.float32
 
 
 def _member_batch(batch: Stacked, place: int) -> Batch:

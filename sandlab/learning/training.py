@@ -16,6 +16,7 @@ from sandlab.learning.evaluation import make_evaluation
 from sandlab.learning.objectives import Objective, as_objective
 from sandlab.learning.optimizers import Settings, TorchOptimizer, make_optimizer
 from sandlab.learning.population import Population, per_member
+from sandlab.learning.precision import PRECISIONS
 from sandlab.learning.runs import Run
 from sandlab.learning.schedules import Schedule, factors
 from sandlab.learning.sources import Source
@@ -50,6 +51,9 @@ def train(
     progress: bool | None = None,
     data: str = "shared",
     nan: str = "raise",
+    precision: str = "float32",
+    compile: bool | None = None,
+    graph: bool | None = None,
 ) -> Any:
     """Train a model, or every member of a population, on fresh batches of a world; returns History (one per member).
 
@@ -67,11 +71,15 @@ def train(
     checkpoint    a file to save the run to and to resume it from, bit by bit the same run
     data          "shared": one batch for all members per step; "separate": each member has examples of its own
     nan           "raise" an error that names the step and the member, or "continue"
+    precision     "float32", "tf32" or "bf16" for the matrix products; History.deviation says what that changed
+    compile       let torch's compiler fuse the step (None: on a GPU, when the run is long enough to repay it)
+    graph         record the step as a CUDA graph and replay it (None: on a GPU, wherever possible)
     """
     integer("steps", steps, low=0)
     integer("batch_size", batch_size, low=1)
     choice("data", data, ("shared", "separate"))
     choice("nan", nan, ("raise", "continue"))
+    choice("precision", precision, PRECISIONS)
     every = max(1, steps // 20) if every is None else integer("every", every, low=1)
     clip = None if clip is None else number("clip", clip, low=0.0)
     ema = None if ema is None else number("ema", ema, low=0.0, high=1.0)
@@ -93,8 +101,20 @@ def train(
     try:
         stepper = Stepper(trainee, goal, rule, rates, decays, table, clip, ema)
         run = Run(
-            stepper, source, steps, every, evaluation, tuple(callbacks), stop, checkpoint, settings, nan
-        )  # fmt: skip
+            stepper=stepper,
+            source=source,
+            steps=steps,
+            every=every,
+            evaluation=evaluation,
+            callbacks=tuple(callbacks),
+            stop=stop,
+            checkpoint=checkpoint,
+            settings=settings,
+            nan=nan,
+            precision=precision,
+            compile=compile,
+            graph=graph,
+        )
         run.go(progress)
     finally:
         trainee.close()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -15,40 +16,39 @@ from torch import Tensor
 from sandlab.errors import integer, number
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
+from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import dirichlet_rows, draw, thresholds
+from sandlab.worlds.chains import dirichlet_rows, draw
 from sandlab.worlds.lifted import stationary_law
 from sandlab.worlds.markov import next_token_batch
 
 __all__ = ["BigramBackcopy", "BigramTrigger", "last_occurrence"]
 
+MANY = 64  # examples from which a step over all of them beats sorting each
+
 
 def last_occurrence(tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
     """For each position the last earlier one with the same token, −1 where there is none."""
+    if tokens.device.type == "cpu" and len(tokens) >= MANY:
+        return _last_occurrence_by_table(tokens)
     ranked, places = tokens.sort(dim=-1, stable=True)
     same = F.pad(ranked[:, 1:] == ranked[:, :-1], (1, 0))
     before = torch.where(same, places.roll(1, -1), -1)
     return torch.empty_like(before).scatter_(-1, places, before)
 
 
-def _walk_with_rules(
-    table: Float[Tensor, "state state"],
-    first: Int[Tensor, "example given"],
-    steps: int,
-    rule: Callable[[Tensor, Tensor], Tensor],
-    rng: torch.Generator,
-) -> Int[Tensor, "example time"]:
-    """Bigram text in which `rule(last token, the one before)` names the next token, or −1 to draw it from the table."""
-    rows = thresholds(table)
-    tokens = torch.empty(first.shape[1] + steps, len(first), dtype=torch.int64, device=rng.device)
-    tokens[: first.shape[1]] = first.T
-    uniform = torch.rand(steps, len(first), device=rng.device, generator=rng)
-    for step, level in enumerate(uniform, start=first.shape[1]):
-        last, before = tokens[step - 1], tokens[max(step - 2, 0)]
-        forced = rule(last, before)
-        drawn = (level.unsqueeze(-1) >= rows[last]).sum(-1)
-        torch.where(forced >= 0, forced, drawn, out=tokens[step])
-    return tokens.T.contiguous()
+def _last_occurrence_by_table(tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
+    """One table per example of where each token was last seen, all examples together: no sorting."""
+    rows = np.ascontiguousarray(tokens.numpy().T)
+    states = int(rows.max()) + 1
+    seen = np.full(rows.shape[1] * states, -1)
+    offset = np.arange(rows.shape[1]) * states
+    before = np.empty_like(rows)
+    for place, row in enumerate(rows):
+        cell = offset + row
+        before[place] = seen.take(cell)
+        seen[cell] = place
+    return torch.from_numpy(np.ascontiguousarray(before.T))
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,32 @@ class _BigramText(World):
         integer("length", self.length, low=2)
         number("concentration", self.concentration, low=1e-3)
         integer("seed", self.seed, low=0)
+
+    @cached_property
+    def _alias(self) -> AliasTable:
+        return AliasTable(self.table)
+
+    def _walk(
+        self, first: Int[Tensor, "example"], steps: int, rng: torch.Generator, forced: Tensor | None, copying: int
+    ) -> Int[Tensor, "example time"]:
+        """Bigram text after the first token. Where forced[example, token] ≥ 0 that token is followed by it; a token
+        below `copying` is followed by the one before it; every other token by a draw from the table."""
+        table = self._alias if rng.device.type == "cpu" else AliasTable(self.table, rng.device)
+        room = torch.empty(1 + steps, len(first), dtype=torch.int64, device=rng.device)
+        room[0] = first
+        tokens, columns_and_rests = table.array(room), table.numbers(steps, len(first), rng)
+        offset = table.array(torch.arange(len(first), device=rng.device) * self.states)
+        rule = None if forced is None else table.array(forced.flatten())
+        for place, (column, rest) in enumerate(zip(*columns_and_rests), start=1):
+            last = tokens[place - 1]
+            drawn = table.draw(last, column, rest)
+            if rule is not None:
+                named = rule.take(offset + last)
+                drawn = table.where(named >= 0, named, drawn)
+            if copying:
+                drawn = table.where(last < copying, tokens[place - 2], drawn)
+            tokens[place] = drawn
+        return room.T.contiguous()
 
     @cached_property
     def table(self) -> Float[Tensor, "state state"]:
@@ -114,13 +140,8 @@ class BigramTrigger(_BigramText):
             triggers = torch.arange(self.triggers, device=rng.device).expand(n, -1)
         outputs = torch.randint(0, self.states, (n, self.triggers), generator=rng, device=rng.device)
         forced = torch.full((n, self.states), -1, device=rng.device).scatter_(1, triggers, outputs)
-        table = self.table.to(rng.device)
-        first = draw(stationary_law(table).expand(n, -1), rng=rng).unsqueeze(-1)
-
-        def rule(last: Tensor, _before: Tensor) -> Tensor:
-            return forced.gather(1, last.unsqueeze(-1)).squeeze(-1)
-
-        tokens = _walk_with_rules(table, first, self.length, rule, rng)
+        first = draw(stationary_law(self.table).to(rng.device).expand(n, -1), rng=rng)
+        tokens = self._walk(first, self.length, rng, forced, 0)
         is_trigger = forced.gather(1, tokens[:, :-1]) >= 0
         return next_token_batch(tokens, {"triggers": triggers, "outputs": outputs, "is_trigger": is_trigger})
 
@@ -207,12 +228,8 @@ class BigramBackcopy(_BigramText):
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
-        first = torch.randint(self.triggers, self.states, (n, 1), generator=rng, device=rng.device)
-
-        def rule(last: Tensor, before: Tensor) -> Tensor:
-            return torch.where(last < self.triggers, before, -1)
-
-        text = _walk_with_rules(self.table.to(rng.device), first, self.length - 1, rule, rng)
+        first = torch.randint(self.triggers, self.states, (n,), generator=rng, device=rng.device)
+        text = self._walk(first, self.length - 1, rng, None, self.triggers)
         tokens = F.pad(text, (1, 0), value=self.states)
         return next_token_batch(tokens, {"is_trigger": tokens[:, :-1] < self.triggers})
 

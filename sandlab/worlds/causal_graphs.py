@@ -15,7 +15,7 @@ from sandlab.errors import choice, integer, number, require
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import dirichlet_rows, draw, walk_graph
+from sandlab.worlds.chains import dirichlet_rows, draw, thresholds, walk_graph
 from sandlab.worlds.lifted import stationary_law
 from sandlab.worlds.stationary_start import binary_next_law
 
@@ -111,7 +111,10 @@ class InContextTree(World):
         kernels = dirichlet_rows((n, self.states, self.states), self.concentration, rng=rng)
         flat = kernels.new_full((n, self.states), 1 / self.states)
         law = stationary_law(kernels) if self.roots == "stationary" else flat
-        tokens = draw(law.unsqueeze(1).expand(-1, self.length, -1), rng=rng)
+        tokens = torch.zeros(n, self.length, dtype=torch.int64, device=rng.device)
+        roots = [place for place, parent in enumerate(self.parents) if parent < 0]
+        level = torch.rand(n, len(roots), 1, device=rng.device, generator=rng)
+        tokens[:, roots] = (level >= thresholds(law).unsqueeze(1)).sum(-1)
         tokens[:, -1] = draw(flat, rng=rng)
         tokens = walk_graph(kernels, tokens, [(child, (parent,)) for child, parent in self.edges], rng=rng)
         target = kernels[torch.arange(n, device=kernels.device), tokens[:, -1]].unsqueeze(1)

@@ -14,7 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["binary_walk", "dirichlet_rows", "walk", "walk_graph"]
+from sandlab.worlds.alias import AliasTable
+
+__all__ = ["alias_walk", "binary_walk", "dirichlet_rows", "walk", "walk_graph"]
 
 Plan = Sequence[tuple[int, tuple[int, ...]]]
 """Positions to draw, each with the earlier positions of its parents."""
@@ -97,6 +99,23 @@ def walk(
         return _scan(cumulated, start, uniform, states)
     plan = [(memory + step, tuple(memory + step - lag for lag in lags)) for step in range(steps)]
     return _loop(cumulated, _room(start, memory + steps), uniform, states, plan)
+
+
+def alias_walk(
+    table: AliasTable, start: Int[Tensor, "example memory"], steps: int, lags: tuple[int, ...], *, rng: torch.Generator
+) -> Int[Tensor, "example time"]:
+    """The same walk for one kernel shared by all examples, at a cost that does not depend on the alphabet."""
+    memory = start.shape[1]
+    lags = tuple(sorted(lags))
+    room = _room(start, memory + steps)
+    tokens = table.array(room)
+    columns, rests = table.numbers(steps, len(start), rng)
+    for place, (column, rest) in enumerate(zip(columns, rests), start=memory):
+        row = 0
+        for power, lag in enumerate(lags):
+            row = row + tokens[place - lag] * table.states**power if power else tokens[place - lag]
+        tokens[place] = table.draw(row, column, rest)
+    return room.T.contiguous()
 
 
 def walk_graph(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,8 +13,9 @@ from torch import Tensor
 
 from sandlab.errors import choice, integer, require
 from sandlab.registry import register
+from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import draw, walk
+from sandlab.worlds.chains import draw
 from sandlab.worlds.estimators import UniformEstimator
 from sandlab.worlds.markov import STARTS, MarkovChain, next_token_batch
 
@@ -65,9 +67,13 @@ class InterleavedChains(World):
         chain = MarkovChain.random(states, 1, length=1, concentration=concentration, seed=seed)
         return cls(kernel=chain.kernel, lags=lags, length=length)
 
-    @property
+    @cached_property
     def chain(self) -> MarkovChain:
         return MarkovChain(self.kernel, length=1)
+
+    @cached_property
+    def _alias(self) -> AliasTable:
+        return AliasTable(self.chain.table)
 
     @property
     def vocab(self) -> int:
@@ -75,15 +81,24 @@ class InterleavedChains(World):
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
-        table, law = self.chain.table.to(rng.device), self._start_law().to(rng.device)
+        memory = self.lags[-1]
         pick = torch.randint(0, len(self.lags), (n,), generator=rng, device=rng.device)
-        tokens = torch.empty(n, self.length + 1, dtype=torch.int64, device=rng.device)
-        for number, lag in enumerate(self.lags):
-            rows = (pick == number).nonzero().squeeze(-1)
-            if len(rows):
-                first = draw(law.expand(len(rows), lag, -1), rng=rng)
-                tokens[rows] = walk(table.unsqueeze(0), first, self.length + 1 - lag, (lag,), rng=rng)
-        return next_token_batch(tokens, {"lag": torch.tensor(self.lags, device=rng.device)[pick]})
+        lag = torch.tensor(self.lags, device=rng.device)[pick]
+        room = torch.empty(self.length + 1, n, dtype=torch.int64, device=rng.device)
+        room[:memory] = draw(self._start_law().to(rng.device).expand(memory, n, -1), rng=rng)
+        table = self._alias if rng.device.type == "cpu" else AliasTable(self.chain.table, rng.device)
+        tokens, lags = table.array(room), table.array(lag)
+        columns, rests = table.numbers(self.length, n, rng)
+        # The token κ steps back, seen from row t of the flattened (time, example) array.
+        back = table.array(torch.arange(n, device=rng.device)) - lags * n
+        for place, (column, rest) in enumerate(zip(columns, rests), start=1):
+            source = back + place * n
+            if place < memory:
+                drawn = table.draw(tokens.reshape(-1).take(abs(source)), column, rest)
+                tokens[place] = table.where(lags <= place, drawn, tokens[place])
+            else:
+                tokens[place] = table.draw(tokens.reshape(-1).take(source), column, rest)
+        return next_token_batch(room.T, {"lag": lag})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time states"]:
         weights = self.lag_posterior(batch.inputs)

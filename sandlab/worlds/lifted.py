@@ -36,12 +36,16 @@ def lifted_chain(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor,
 
 
 def stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
-    """π over windows with πᵀT = πᵀ and Σπ = 1, from the linear system (I − Tᵀ + 1·1ᵀ) π = 1.
+    """π over windows with πᵀT = πᵀ and Σπ = 1: by elimination for few contexts, else (I − Tᵀ + 1·1ᵀ) π = 1.
 
     The system is regular exactly when the chain has one stationary law; more than one is refused.
     """
     matrix = lifted_chain(kernel.to(torch.float64))
     contexts = matrix.shape[-1]
+    if contexts <= 8:
+        law = _eliminate(matrix)
+        if law.isfinite().all():
+            return law
     identity = torch.eye(contexts, dtype=matrix.dtype, device=matrix.device)
     system = identity - matrix.mT + 1.0
     right = matrix.new_ones(*matrix.shape[:-1], 1)
@@ -52,6 +56,23 @@ def stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tenso
     if not sound:
         raise BadInput("the kernel has more than one stationary law: give every context a way to every other")
     return (law.clamp(min=0.0) / law.clamp(min=0.0).sum(-1, keepdim=True)).contiguous()
+
+
+def _eliminate(matrix: Float[Tensor, "*lead context context"]) -> Float[Tensor, "*lead context"]:
+    """Censor the states one by one and put them back (Grassmann, Taksar & Heyman 1985): sums and quotients only.
+
+    Not finite where a state cannot be left for an earlier one; the linear system decides those cases.
+    """
+    matrix = matrix.clone()
+    for state in range(matrix.shape[-1] - 1, 0, -1):
+        leaving = matrix[..., state, :state].sum(-1, keepdim=True)
+        matrix[..., :state, state] /= leaving
+        detour = matrix[..., :state, state].unsqueeze(-1) * matrix[..., state, :state].unsqueeze(-2)
+        matrix[..., :state, :state] += detour
+    law = torch.ones_like(matrix[..., 0])
+    for state in range(1, matrix.shape[-1]):
+        law[..., state] = (law[..., :state] * matrix[..., :state, state]).sum(-1)
+    return law / law.sum(-1, keepdim=True)
 
 
 def window_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context states"]:

@@ -17,8 +17,9 @@ from torch import Tensor
 from sandlab.errors import BadInput, choice, integer, number, require
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
+from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import binary_walk, dirichlet_rows, draw, walk
+from sandlab.worlds.chains import alias_walk, binary_walk, dirichlet_rows, draw, walk
 from sandlab.worlds.estimators import CountingEstimator, UniformEstimator, naming, ngram_estimators, ngram_name
 from sandlab.worlds.lifted import conditional_law, lifted_chain, order_of, stationary_law, token_law
 
@@ -26,6 +27,7 @@ __all__ = ["InContextMarkov", "MarkovChain", "context_numbers", "next_token_batc
 
 STARTS = ("stationary", "uniform")
 BINARY = ((0.8, 0.2), (0.3, 0.7))
+MANY = 256  # examples from which one draw per step by alias tables is the fastest on a CPU
 
 
 def context_numbers(
@@ -128,6 +130,10 @@ class MarkovChain(World):
     def _stationary(self) -> Tensor:
         return stationary_law(self.table)
 
+    @cached_property
+    def _alias(self) -> AliasTable:
+        return AliasTable(self.table)
+
     def marginal(self) -> Float[Tensor, "states"]:
         """Stationary law of one token."""
         return token_law(self.table)
@@ -159,7 +165,11 @@ class MarkovChain(World):
             tokens = binary_walk(float(table[1, 1]), float(table[0, 1]), context, steps, rng=rng)
         else:
             first = window_tokens(context, self.states, self.order)
-            tokens = walk(table.unsqueeze(0), first, steps, tuple(range(1, self.order + 1)), rng=rng)
+            lags = tuple(range(1, self.order + 1))
+            if n >= MANY and rng.device.type == "cpu":
+                tokens = alias_walk(self._alias, first, steps, lags, rng=rng)
+            else:
+                tokens = walk(table.unsqueeze(0), first, steps, lags, rng=rng)
         return next_token_batch(tokens)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time states"]:

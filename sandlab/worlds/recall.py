@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -24,7 +25,18 @@ def _sure(answers: Int[Tensor, "example time"], classes: int) -> Float[Tensor, "
 
 def _distinct(n: int, count: int, among: int, rng: torch.Generator) -> Int[Tensor, "example count"]:
     """`count` different numbers below `among` in random order, for each example."""
-    return torch.rand(n, among, device=rng.device, generator=rng).argsort(-1)[:, :count]
+    if rng.device.type != "cpu":
+        return torch.rand(n, among, device=rng.device, generator=rng).argsort(-1)[:, :count]
+    # The first steps of a Fisher–Yates shuffle, each for all examples at once.
+    level = torch.rand(count, n, generator=rng, dtype=torch.float64).numpy()
+    deck = np.repeat(np.arange(among), n)
+    example = np.arange(n)
+    for place in range(count):
+        other = (place + (level[place] * (among - place)).astype(np.int64)) * n + example
+        chosen = deck.take(other)
+        deck[other] = deck[place * n : (place + 1) * n]
+        deck[place * n : (place + 1) * n] = chosen
+    return torch.from_numpy(np.ascontiguousarray(deck.reshape(among, n)[:count].T))
 
 
 @register("worlds", "induction-task")

@@ -9,17 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"enum": ["Ada", "Alan", "Emmy", "Kurt"]},
-        "age": {"type": "integer", "minimum": 0, "maximum": 99},
-        "tags": {"type": "array", "items": {"enum": ["x", "yy", "z"]}, "maxItems": 3},
-    },
-    "required": ["name", "age", "tags"],
-    "additionalProperties": False,
-}
-
 
 def documents(count: int, seed: int = 0) -> list[str]:
     chance = random.Random(seed)
@@ -83,11 +72,15 @@ def random_folder(tmp_path_factory) -> Path:
 def json_folder(tmp_path_factory) -> Path:
     """A model that has seen "Person 17: {...}" and writes such objects, most of them valid."""
     folder = tmp_path_factory.mktemp("json-model")
-    texts = [f"Person {number % 100}: {text}" for number, text in enumerate(documents(1500))]
-    tokenizer = tokenizer_of(texts)
+    texts = documents(1500)
+    tokenizer = tokenizer_of([*texts, *(f"Person {number}: " for number in range(100))])
     tokenizer.save_pretrained(folder)
     model = small_llama(len(tokenizer))
-    rows = [[*tokenizer(text).input_ids, 1] for text in texts]
+    # Prompt and answer are tokenised apart, as they will be when it is used.
+    rows = [
+        [*tokenizer(f"Person {number % 100}: ").input_ids, *tokenizer(text).input_ids, 1]
+        for number, text in enumerate(texts)
+    ]
     width = max(map(len, rows))
     tokens = torch.tensor([row + [1] * (width - len(row)) for row in rows])
     inside = torch.arange(width) < torch.tensor([len(row) for row in rows]).unsqueeze(1)

@@ -190,11 +190,19 @@ def test_noisy_verifier_errs_as_often_as_asked_and_alike_for_prefixes_and_childr
         assert torch.equal(children.gather(1, last).squeeze(1), verdicts)
 
 
-def test_a_calibrated_noisy_verifier_reports_its_own_reliability():
-    noisy = NoisyVerifier(FunctionVerifier(no_ones), 0.2, calibrated=True)
-    tokens = torch.randint(0, 3, (100, 4), generator=sl.rng(0))
-    values = noisy.value(tokens, torch.full((100,), 3), torch.arange(100))
-    assert set(values.tolist()) == {0.2, 0.8}
+def test_a_noisy_verifier_with_a_prior_reports_the_probability_of_being_good():
+    exact = FunctionVerifier(no_ones)
+    noisy = NoisyVerifier(exact, 0.2, prior=0.3)
+    tokens = torch.randint(0, 3, (200_000, 12), generator=sl.rng(0))
+    # Three prefixes in ten are made good, so that the prior is true.
+    tokens[:60_000][tokens[:60_000] == 1] = 0
+    tokens[60_000:, 0] = 1
+    lengths, rows = torch.full((200_000,), 11), torch.arange(200_000)
+    values, truth = noisy.value(tokens, lengths, rows), exact.value(tokens, lengths, rows)
+    levels = values.unique()
+    assert len(levels) == 2
+    for level in levels.tolist():
+        assert float(truth[(values - level).abs() < 1e-9].mean()) == pytest.approx(level, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,8 @@ def flow_portrait(settings: Settings, lab: Lab) -> Outcome:
         ė = −ℓ'(g)·2e(1 + 2w|w|),    ẇ = −ℓ'(g)·4e²|w|.
 
     It conserves E = e² − w² − sgn(w) log|w|. Global minima form the curve e²(1 + 2w|w|) = log[(1−p)(1−q)/(pq)]; the
-    line e = 0, on which the model predicts the marginal, attracts where (p + q − 1)(1 + 2w|w|) > 0. At (0, −1/√2) the two
-    meet in a degenerate saddle of energy −½(1 + log 2) ≈ −0.847, whose level line borders the basins:
+    line e = 0, on which the model predicts the marginal, attracts where (p + q − 1)(1 + 2w|w|) > 0. At (0, −1/√2) the
+    two meet in a degenerate saddle of energy −½(1 + log 2) ≈ −0.847, whose level line borders the basins:
 
     - p + q < 1: every start with w > −1/√2 and e ≠ 0 reaches a global minimum, below that only those above the border;
     - p + q > 1: no start with w > 0 does; between −1/√2 and 0 those above the border do, and all below −1/√2.

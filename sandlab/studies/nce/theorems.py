@@ -171,7 +171,9 @@ CLAIMS = (
 def theorems(config: TheoremSettings, lab: Lab) -> Outcome:
     """Each statement as one number: measured over bound, the largest over the distances; at most 1 if it holds.
 
-    **Set-up.** Data N(R, 1), noise N(0, 1), exact losses. Statements "for R ≫ 1" are taken at R ≥ 1.
+    **Set-up.** Data N(R, 1), noise N(0, 1), exact losses; Θ is the segment [0, R]. Statements "for R ≫ 1" are taken at
+    R ≥ 1, and so is lemma 54: its constants belong to Θ, and at R = 0.25 the ball of radius 1/β_Z = 4 leaves Θ so far
+    that the measured β_u exceeds them four and a half times. With Θ enlarged until it contains its own ball it holds.
 
     **The promise of normalised descent.** With δ = 1/R ≤ 1/β_Z, step η = √(β_l/(β_u κ*))·δ and measured β's, an
     iterate lies within δ of τ* after at most (β_u κ*/β_l)·‖τ_q − τ*‖²/δ² updates. It takes a small fraction of
@@ -192,7 +194,7 @@ def theorems(config: TheoremSettings, lab: Lab) -> Outcome:
     jobs = [PromiseJob(distance, kind) for kind in ("ence", "nce") for distance in config.promises]
     promises = lab.map(measure_promise, jobs, label="promises")
     names = [name for name in rows[0] if name != "R"]
-    only_far = {"largest-curvature", "quadratic"}
+    only_far = {"largest-curvature", "quadratic", "neighbourhood"}
     measurements = {name: max(row[name] for row in rows if row["R"] >= 1 or name not in only_far) for name in names}
     for kind in ("ence", "nce"):
         measurements[f"promise-{kind}"] = max(row["taken"] / row["promised"] for row in promises if row["kind"] == kind)

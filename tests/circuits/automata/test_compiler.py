@@ -1,3 +1,4 @@
+import itertools
 import time
 
 import pytest
@@ -142,5 +143,5 @@ def test_bits_grow_like_the_logarithm_of_the_length():
         batch = machine.sample(16, rng=sl.rng(1))
         model = sl.circuits.compile(machine, length, "modular-counter")
         needed.append(precision_sweep(model, batch.inputs, batch.targets, bits=range(2, 24)).needed)
-    growth = [later - sooner for sooner, later in zip(needed, needed[1:])]
+    growth = [later - sooner for sooner, later in itertools.pairwise(needed)]
     assert all(0 <= step <= 3 for step in growth) and sum(growth) >= 2

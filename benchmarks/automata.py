@@ -1,0 +1,135 @@
+"""Automata: simulated letters per second, enumerated semigroup elements per second, seconds to compile.
+
+    python benchmarks/automata.py [--json] [--words 4096] [--length 1024]
+
+The plain simulation draws each letter with `random.randrange` and looks the next state up in a list of lists, one
+letter after the other; the plain enumeration keeps tuples in a set. Both run beside ours, on one thread; wall-clock
+time, best of several calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import sandlab as sl
+
+
+def plain_simulation(machine: Any, words: int, length: int) -> int:
+    """States of random words, one look-up per letter; returns the number of letters."""
+    table, letters = [list(row) for row in machine.transitions], machine.alphabet
+    for _ in range(words):
+        state, drawn, states = machine.start, [], []
+        for _ in range(length):
+            letter = random.randrange(letters)
+            state = table[state][letter]
+            drawn.append(letter)
+            states.append(state)
+    return words * length
+
+
+def plain_closure(maps: list[tuple[int, ...]]) -> int:
+    """The semigroup as a set of tuples, breadth first; returns its size."""
+    known = set(maps)
+    frontier = list(known)
+    while frontier:
+        found = []
+        for element in frontier:
+            for letter in maps:
+                product = tuple(letter[state] for state in element)
+                if product not in known:
+                    known.add(product)
+                    found.append(product)
+        frontier = found
+    return len(known)
+
+
+def speed(run: Callable[[], int], at_least: float = 1.0) -> float:
+    """Things per second: the best of the calls that fit into `at_least` seconds (at least three)."""
+    best, spent, calls = 0.0, 0.0, 0
+    while spent < at_least or calls < 3:
+        start = time.perf_counter()
+        done = run()
+        taken = time.perf_counter() - start
+        best, spent, calls = max(best, done / taken), spent + taken, calls + 1
+    return best
+
+
+def simulation_row(name: str, machine: Any, words: int, length: int) -> dict[str, Any]:
+    generator = sl.rng(0)
+    sized = machine.task(length=length)
+    sized.sample(2, rng=generator)
+    ours = speed(lambda: sized.sample(words, rng=generator).targets.numel())
+    baseline = speed(lambda: plain_simulation(machine, 64, length))
+    title = f"{name}: {words} words of {length} letters"
+    return {"name": title, "unit": "letters/s", "ours": ours, "baseline": baseline, "ratio": ours / baseline}
+
+
+def semigroup_row(points: int = 7) -> dict[str, Any]:
+    """The full transformation monoid on 7 points has 823 543 elements."""
+    rotate, swap = [*range(1, points), 0], [1, 0, *range(2, points)]
+    merge = [0, 0, *range(2, points)]
+    machine = sl.worlds.Automaton(transitions=np.array([rotate, swap, merge]).T.tolist())
+    ours = speed(lambda: len(machine.semigroup()), 0.1)
+    small = [tuple(row[:6]) for row in ([1, 2, 3, 4, 5, 0], [1, 0, 2, 3, 4, 5], [0, 0, 2, 3, 4, 5])]
+    baseline = speed(lambda: plain_closure(small), 0.1)
+    title = f"semigroup of {points}^{points} maps enumerated"
+    return {"name": title, "unit": "elements/s", "ours": ours, "baseline": baseline, "ratio": ours / baseline}
+
+
+def compile_row(states: int = 6, length: int = 256, machines: int = 10) -> dict[str, Any]:
+    """The slowest of some random machines; no baseline, the limit is 20 seconds."""
+    worst = 0.0
+    for seed in range(machines):
+        machine = sl.worlds.random_automaton(states, 3, rng=sl.rng(seed))
+        start = time.perf_counter()
+        sl.circuits.compile(machine, length)
+        worst = max(worst, time.perf_counter() - start)
+    return {
+        "name": f"slowest compilation of {machines} machines of {states} states, length {length}",
+        "unit": "s",
+        "ours": worst,
+    }
+
+
+def measure(words: int = 4096, length: int = 1024) -> list[dict[str, Any]]:
+    """Rows of name, unit, ours, baseline and ratio."""
+    random.seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    named = sl.worlds.named_machine
+    rows = [
+        simulation_row("S5", named("S5"), words, length),
+        simulation_row("Grid9", named("Grid9"), words, length),
+        simulation_row("Dyck4_2, legal brackets only", named("Dyck4_2"), words // 8, length // 8),
+        semigroup_row(),
+        compile_row(),
+    ]
+    torch.set_num_threads(threads)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--words", type=int, default=4096)
+    parser.add_argument("--length", type=int, default=1024)
+    options = parser.parse_args()
+    rows = measure(options.words, options.length)
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        compared = f"   plain {row['baseline']:.3g}   {row['ratio']:.1f}×" if "ratio" in row else ""
+        print(f"{row['name']:<62} {row['ours']:.3g} {row['unit']}{compared}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Decoding text with a verifier on a real language model: one call, one result per prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sandlab.decoding.decoder import Decoder
+from sandlab.decoding.grammars import GrammarVerifier, compile_grammar
+from sandlab.decoding.hugging_face import LanguageModel, load_language_model
+from sandlab.decoding.session import Generations, Status
+from sandlab.decoding.verifiers import NoisyVerifier, Verifier
+from sandlab.decoding.walks import VGB
+from sandlab.errors import BadInput, integer, nearest, number
+from sandlab.random import rng
+from sandlab.registry import get, names
+
+__all__ = ["Decoded", "decode_text"]
+
+ALIASES = {"backtrack": "backtracking", "tokenwise": "tokenwise-rejection", "constrained": "value-guided"}
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One prompt's result.
+
+    text, tokens   what was generated (without the prompt)
+    valid          whether the text belongs to the language; None without a grammar
+    status         "complete", "gave up" or "out of budget"; `message` says it in a sentence
+    logprob        log-probability of the generated tokens under the model
+    counters       queries to the model and to the verifier, backtracks, erased tokens, steps
+    erased         the pieces of text that were written and taken back, in order (with trace=True)
+    """
+
+    prompt: str
+    text: str
+    tokens: tuple[int, ...]
+    valid: bool | None
+    status: str
+    message: str
+    logprob: float
+    counters: dict[str, int]
+    erased: tuple[str, ...] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def decode_text(
+    model: LanguageModel | str | Path,
+    prompts: str | Sequence[str],
+    *,
+    algorithm: str | Decoder = "vgb",
+    grammar: str | Path | None = None,
+    regex: str | None = None,
+    json_schema: str | Path | dict[str, Any] | None = None,
+    whole: bool = False,
+    verifier: Verifier | None = None,
+    error: float = 0.0,
+    max_new: int = 64,
+    budget: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    trace: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> list[Decoded]:
+    """Continue prompts with a causal language model so that the text obeys a grammar.
+
+    >>> decode_text("my-model/", ["Describe Ada: "], json_schema={"type": "object"}, algorithm="vgb", max_new=80)
+
+    model        a folder written by save_pretrained, or what `load_language_model` returned
+    algorithm    a decoder's registered name with `options` for its parameters, or a decoder
+    grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path or dictionary)
+    whole        the language describes prompt and answer together; otherwise the answer alone
+    verifier     any verifier of one's own instead of a grammar; it sees prompt and answer
+    error        the grammar's verdicts on prefixes are flipped with this probability (complete texts are judged truly)
+    budget       largest number of queries to the model per prompt (default: 4·max_new² + 100, at most 20 000)
+    """
+    number("error", error, low=0.0, high=1.0)
+    integer("max_new", max_new, low=1)
+    budget = min(4 * max_new**2 + 100, 20_000) if budget is None else budget
+    integer("budget", budget, low=1, hint="it is the number of queries to the model per prompt")
+    texts = [prompts] if isinstance(prompts, str) else list(prompts)
+    if not texts:
+        raise BadInput("there is no prompt: give at least one")
+    decoder = _decoder(algorithm, options or {}, error)
+    language = None
+    if any(source is not None for source in (grammar, regex, json_schema)):
+        language = compile_grammar(lark=grammar, regex=regex, json_schema=json_schema)
+    if decoder.needs_verifier and language is None and verifier is None:
+        raise BadInput(f"{type(decoder).__name__} asks a verifier: give a grammar, a regex or a JSON schema")
+    loaded = model if isinstance(model, LanguageModel) else load_language_model(model, device=device)
+    starts = [loaded.encode(text) for text in texts]
+    judge = _judge(language, loaded, texts, starts, whole)
+    guide: Verifier | None = verifier or judge
+    if judge is not None and verifier is None and error > 0:
+        guide = NoisyVerifier(judge, error, seed=seed, prior=0.9 if decoder_reads_values(decoder) else None)
+    done = decoder.generate(
+        loaded.generator,
+        starts,
+        max_new=max_new,
+        verifier=guide,
+        eos=loaded.eos,
+        rng=rng(seed),
+        budget=budget,
+        trace=trace,
+    )
+    return [_result(row, text, done, loaded, judge, max_new, budget) for row, text in enumerate(texts)]
+
+
+def decoder_reads_values(decoder: Decoder) -> bool:
+    """Whether a verifier's numbers are weights for this decoder, and not only compared with a threshold."""
+    return isinstance(decoder, VGB)
+
+
+def _decoder(algorithm: str | Decoder, options: Mapping[str, Any], error: float) -> Decoder:
+    if isinstance(algorithm, Decoder):
+        return algorithm
+    name = ALIASES.get(algorithm, algorithm)
+    if name not in names("decoders"):
+        hint = nearest(algorithm, [*names("decoders"), *ALIASES]) or f"there are {', '.join(names('decoders'))}"
+        raise BadInput(f"no algorithm called {algorithm!r}: {hint}")
+    made = get("decoders", name)
+    settings = dict(options)
+    if name == "vgb":
+        # Exact verdicts are 0 or 1: on the model itself the walk would drift back to the root (see VGB). Verdicts that
+        # err must not close a branch for good, nor may their errors be read as values of nodes.
+        settings.setdefault("base", "constrained" if error == 0 else "model")
+        settings.setdefault("values", "node" if error == 0 else "path")
+    known = list(getattr(made, "__dataclass_fields__", {}))
+    for option in settings:
+        if option not in known:
+            raise BadInput(f"{name} has no option {option!r}: {nearest(option, known) or 'it has ' + ', '.join(known)}")
+    return made(**settings)
+
+
+def _judge(
+    language: str | None, model: LanguageModel, texts: Sequence[str], starts: list[list[int]], whole: bool
+) -> GrammarVerifier | None:
+    """The exact verifier; with `whole`, prompts that leave the language are refused."""
+    if language is None:
+        return None
+    if not whole:
+        return GrammarVerifier(language, model, [len(start) for start in starts])
+    special = set(model.tokenizer.all_special_ids)
+    skips = [next((place for place, token in enumerate(row) if token not in special), len(row)) for row in starts]
+    judge = GrammarVerifier(language, model, skips)
+    for text, row, skip in zip(texts, starts, skips):
+        read = judge.reads(0, row[skip:])
+        if read < len(row) - skip:
+            good = model.decode(row[skip : skip + read])
+            raise BadInput(f"the prompt {text!r} is outside the language: nothing of it continues {good!r} this way")
+    return judge
+
+
+def _result(
+    row: int,
+    prompt: str,
+    done: Generations,
+    model: LanguageModel,
+    judge: GrammarVerifier | None,
+    max_new: int,
+    budget: int,
+) -> Decoded:
+    string = done.string(row)
+    tokens = done.generated(row)
+    inside = None if judge is None else judge.contains(row, string[judge.starts[row] :])
+    status = Status(int(done.status[row]))
+    valid = inside if status == Status.DONE or inside is None else False
+    name, message = _words(status, valid, max_new, budget)
+    return Decoded(
+        prompt=prompt,
+        text=model.decode(tokens),
+        tokens=tuple(tokens),
+        valid=valid,
+        status=name,
+        message=message,
+        logprob=float(done.logprob[row]),
+        counters={name: int(values[row]) for name, values in done.counters.items()},
+        erased=None if done.events is None else _erased(done, row, model),
+    )
+
+
+def _words(status: Status, valid: bool | None, max_new: int, budget: int) -> tuple[str, str]:
+    if status == Status.BUDGET:
+        return "out of budget", f"the budget of {budget} queries ran out before a complete text was found: raise it"
+    if status == Status.FAILED:
+        return "gave up", f"no complete text of the language was found within {max_new} tokens: raise max_new"
+    if valid is False:
+        return "complete", "the text does not belong to the language: this algorithm does not promise that it does"
+    return "complete", "complete" if valid is None else "complete and in the language"
+
+
+def _erased(done: Generations, row: int, model: LanguageModel) -> tuple[str, ...]:
+    """Runs of erased tokens as text; within a run the last token goes first."""
+    pieces: list[list[int]] = []
+    previous = ""
+    for event in (done.events or [])[row]:
+        if event.kind == "erased":
+            if previous != "erased":
+                pieces.append([])
+            pieces[-1].insert(0, event.token)
+        previous = event.kind
+    return tuple(model.decode(piece) for piece in pieces)

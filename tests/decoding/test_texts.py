@@ -1,0 +1,272 @@
+"""Decoding text on real Hugging Face models in local folders."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.decoding.backtracking import Backtracking
+from sandlab.decoding.grammars import GrammarVerifier, compile_grammar
+from sandlab.decoding.hugging_face import HuggingFaceGenerator, load_language_model
+from sandlab.decoding.neural import RecomputingGenerator
+from sandlab.decoding.sampling import Sampling
+from sandlab.decoding.texts import decode_text
+from sandlab.decoding.verifiers import FunctionVerifier
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"enum": ["Ada", "Alan", "Emmy", "Kurt"]},
+        "age": {"type": "integer", "minimum": 0, "maximum": 99},
+        "tags": {"type": "array", "items": {"enum": ["x", "yy", "z"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+
+
+class Plain(torch.nn.Module):
+    """Logits only, so that the plain generator can recompute everything from scratch."""
+
+    def __init__(self, model) -> None:
+        super().__init__()
+        self.model = model
+        self.config = type("Config", (), {"vocab": model.config.vocab_size, "outputs": None})()
+
+    def forward(self, tokens):
+        return self.model(input_ids=tokens, use_cache=False).logits
+
+
+def obeys(text: str) -> bool:
+    """The schema checked by hand."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    if not isinstance(value, dict) or set(value) != {"name", "age", "tags"}:
+        return False
+    tags = value["tags"]
+    right_tags = isinstance(tags, list) and len(tags) <= 3 and all(tag in ("x", "yy", "z") for tag in tags)
+    age = value["age"]
+    return value["name"] in ("Ada", "Alan", "Emmy", "Kurt") and type(age) is int and 0 <= age <= 99 and right_tags
+
+
+def people(count: int) -> list[str]:
+    return [f"Person {number % 100}: " for number in range(count)]
+
+
+def families():
+    from transformers import (
+        BloomConfig,
+        BloomForCausalLM,
+        GPT2Config,
+        GPT2LMHeadModel,
+        MistralConfig,
+        MistralForCausalLM,
+        Qwen2Config,
+        Qwen2ForCausalLM,
+    )
+
+    small = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    torch.manual_seed(0)
+    return {
+        "gpt2": GPT2LMHeadModel(
+            GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=1)
+        ),
+        "qwen2": Qwen2ForCausalLM(Qwen2Config(vocab_size=40, num_key_value_heads=2, **small)),
+        "sliding window": MistralForCausalLM(
+            MistralConfig(vocab_size=40, num_key_value_heads=2, sliding_window=8, **small)
+        ),
+        "no such mask": BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=2, n_head=4)),
+    }
+
+
+@pytest.mark.parametrize("family", ["gpt2", "qwen2", "sliding window", "no such mask"])
+def test_the_cache_of_a_hugging_face_model_gives_what_recomputation_gives(family):
+    model = families()[family].eval()
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.15)
+    prompts = [[3, 4, 5], [7], [9, 2, 6, 8, 11], [30, 31]]
+    verifier = FunctionVerifier(
+        lambda tokens, lengths: (tokens.gather(1, lengths.unsqueeze(1) - 1) % 3 != 0).squeeze(1)
+    )
+    for decoder in (Sampling(), Backtracking(quota=3, stride=2)):
+        options = {"max_new": 14, "verifier": verifier, "rng": sl.rng(0)}
+        cached = decoder.generate(HuggingFaceGenerator(model), prompts, **options)
+        plain = decoder.generate(RecomputingGenerator(Plain(model)), prompts, **{**options, "rng": sl.rng(0)})
+        assert [cached.string(row) for row in range(4)] == [plain.string(row) for row in range(4)]
+        assert torch.allclose(cached.logprob, plain.logprob, atol=1e-3)
+
+
+def test_hidden_states_can_be_watched(random_folder):
+    generator = load_language_model(random_folder).generator
+    generator.watch("hidden.1")
+    generator.start(2, 10)
+    tokens = torch.tensor([[5, 6, 7, 8], [9, 10, 0, 0]])
+    lengths, rows = torch.tensor([4, 2]), torch.arange(2)
+    ours = generator.features(tokens, lengths, rows, "hidden.1")
+    hidden = generator.model(input_ids=tokens, output_hidden_states=True).hidden_states[1]
+    assert torch.allclose(ours, hidden[torch.arange(2), lengths - 1], atol=1e-4)
+
+
+def test_a_grammar_is_followed_at_token_boundaries(random_folder):
+    """Every tokenisation of every prefix of a word is alive; nothing else is."""
+    model = load_language_model(random_folder)
+    verifier = GrammarVerifier(compile_grammar(regex=r'(\{"name"|ab+)'), model, [0])
+    words = ['{"name"', "ab", "abb"]
+
+    def pieces(text: str) -> list[list[int]]:
+        single = [token for character in text for token in model.tokenizer(character).input_ids]
+        return [model.tokenizer(text).input_ids, single]
+
+    for word in words:
+        for tokens in pieces(word):
+            for cut in range(len(tokens) + 1):
+                row = torch.tensor([tokens + [0]])
+                assert float(verifier.value(row, torch.tensor([cut]), torch.tensor([0]))) == 1.0
+            ended = torch.tensor([[*tokens, model.eos]])
+            assert float(verifier.outcome(ended, torch.tensor([len(tokens) + 1]), torch.tensor([0]))) == 1.0
+    for text in ('{"nome"', "aab", "b"):
+        for tokens in pieces(text):
+            row = torch.tensor([tokens])
+            assert float(verifier.value(row, torch.tensor([len(tokens)]), torch.tensor([0]))) == 0.0
+
+
+def test_the_mask_of_children_agrees_with_asking_about_each_child(random_folder):
+    model = load_language_model(random_folder)
+    verifier = GrammarVerifier(compile_grammar(json_schema=SCHEMA), model, [0])
+    row, rows = torch.zeros(1, 40, dtype=torch.long), torch.tensor([0])
+    text = model.tokenizer('{"name":"Ada","age":4').input_ids
+    for cut in range(len(text) + 1):
+        row[0, :cut] = torch.tensor(text[:cut])
+        mask = verifier.children(row, torch.tensor([cut]), rows, model.generator.vocab)[0]
+        assert 0 < float(mask.sum()) < model.generator.vocab
+        for token in range(0, model.generator.vocab, 7):
+            longer = row.clone()
+            longer[0, cut] = token
+            assert float(verifier.value(longer, torch.tensor([cut + 1]), rows)) == float(mask[token])
+
+
+@pytest.mark.parametrize("algorithm", ["vgb", "value-guided", "tokenwise", "early-abort"])
+def test_a_trained_model_writes_valid_json_under_every_exact_algorithm(json_folder, algorithm):
+    results = decode_text(json_folder, people(24), json_schema=SCHEMA, algorithm=algorithm, max_new=40)
+    assert all(result.valid and obeys(result.text) for result in results)
+    assert len({result.text for result in results}) > 10
+
+
+def test_without_a_verifier_the_same_model_errs(json_folder):
+    results = decode_text(json_folder, people(100), json_schema=SCHEMA, algorithm="temperature", max_new=40)
+    valid = [result.valid for result in results]
+    assert 0 < sum(valid) < 100
+    assert valid == [obeys(result.text) for result in results]
+
+
+@pytest.mark.slow
+def test_two_hundred_prompts_give_two_hundred_valid_texts(json_folder, random_folder):
+    for folder in (json_folder, random_folder):
+        results = decode_text(folder, people(200), json_schema=SCHEMA, algorithm="vgb", max_new=60)
+        assert sum(obeys(result.text) for result in results) == 200
+
+
+@pytest.mark.slow
+def test_a_verifier_that_errs_one_time_in_twenty_still_gives_valid_texts_with_the_walk(json_folder):
+    results = decode_text(json_folder, people(200), json_schema=SCHEMA, algorithm="vgb", max_new=40, error=0.05)
+    for result in results:
+        assert obeys(result.text) == bool(result.valid)
+        assert result.valid or result.status == "out of budget"
+    assert sum(bool(result.valid) for result in results) == 200
+
+
+def test_a_verifier_that_errs_is_survived_by_the_walk_and_not_by_masking(json_folder):
+    walk = decode_text(json_folder, people(8), json_schema=SCHEMA, algorithm="vgb", max_new=40, error=0.05)
+    assert all(obeys(result.text) for result in walk)
+    masked = decode_text(json_folder, people(60), json_schema=SCHEMA, algorithm="value-guided", max_new=40, error=0.05)
+    assert any(not result.valid for result in masked)
+
+
+def test_the_end_of_the_budget_is_said(random_folder):
+    (result,) = decode_text(random_folder, "x", json_schema=SCHEMA, algorithm="vgb", max_new=60, budget=5)
+    assert result.status == "out of budget" and not result.valid
+    assert result.message == "the budget of 5 queries ran out before a complete text was found: raise it"
+    assert result.counters["oracle_calls"] == 5
+
+
+def test_a_text_that_cannot_fit_is_given_up_in_words(random_folder):
+    (result,) = decode_text(random_folder, "x", regex="a{50}", algorithm="value-guided", max_new=10)
+    assert result.status == "gave up" and "within 10 tokens" in result.message
+    (walk,) = decode_text(random_folder, "x", regex="a{50}", algorithm="vgb", max_new=6, budget=200)
+    assert walk.status == "out of budget"
+
+
+def test_the_language_may_cover_the_prompt_too(random_folder):
+    (result,) = decode_text(random_folder, "ab", regex="ab[cd]{3}", whole=True, algorithm="vgb", max_new=8)
+    assert re.fullmatch("[cd]{3}", result.text) and result.valid
+    with pytest.raises(sl.BadInput, match="the prompt 'ax' is outside the language"):
+        decode_text(random_folder, "ax", regex="ab[cd]{3}", whole=True)
+
+
+def test_a_lark_grammar_and_what_was_erased(json_folder, tmp_path):
+    grammar = tmp_path / "sum.lark"
+    grammar.write_text('start: term ("+" term)*\nterm: /[0-9]/ | "(" start ")"\n')
+    (result,) = decode_text(json_folder, "1+1: ", grammar=grammar, algorithm="vgb", max_new=24, trace=True, seed=3)
+    assert result.valid and re.fullmatch(r"[0-9()+]+", result.text)
+    assert result.erased and sum(map(len, result.erased)) >= len(result.erased)
+    assert result.as_dict()["counters"]["tokens_erased"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "nowhere/"}, "there is no model folder 'nowhere/'"),
+        ({"json_schema": "{no json"}, "the JSON schema is not JSON"),
+        ({"json_schema": {"type": "objekt"}}, "the JSON schema does not parse: Invalid type: objekt"),
+        ({"json_schema": Path("missing.json")}, "there is no JSON schema file 'missing.json'"),
+        ({"json_schema": None, "regex": "[a"}, "the regular expression does not parse"),
+        ({"json_schema": None, "grammar": 'start: "a" b'}, 'the grammar does not parse: .*unknown name: "b"'),
+        ({"json_schema": None}, "VGB asks a verifier: give a grammar, a regex or a JSON schema"),
+        ({"regex": "a"}, "give one of a grammar, a regular expression or a JSON schema, got 2 of them"),
+        ({"budget": 0}, "budget must be a whole number of at least 1, got 0"),
+        ({"max_new": 0}, "max_new must be a whole number of at least 1, got 0"),
+        ({"max_new": 1000}, "the model reads 256: lower max_new"),
+        ({"algorithm": "vgbb"}, "no algorithm called 'vgbb': did you mean 'vgb'?"),
+        ({"options": {"quotas": 3}}, "vgb has no option 'quotas'"),
+        ({"prompts": []}, "there is no prompt"),
+        ({"error": 2.0}, "error must be a number between 0.0 and 1.0, got 2.0"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(random_folder, change, message):
+    settings = {"model": random_folder, "prompts": "x", "json_schema": SCHEMA, **change}
+    with pytest.raises(sl.BadInput, match=message) as refusal:
+        decode_text(settings.pop("model"), settings.pop("prompts"), **settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_folder_without_a_causal_model_is_refused(tmp_path):
+    with pytest.raises(sl.BadInput, match=r"has no config\.json"):
+        load_language_model(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "nothing-known"}')
+    with pytest.raises(sl.BadInput, match="holds no causal language model"):
+        load_language_model(tmp_path)
+
+
+def test_the_command_prints_text_or_json_and_its_exit_code_says_how_it_ended(random_folder, capsys):
+    from sandlab.cli import call
+
+    arguments = ["decode", "--model", str(random_folder), "--prompt", "x", "--regex", "[ab]{2,4}", "--max-new", "8"]
+    assert call(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "complete and in the language" in shown and "queries" in shown
+    assert call([*arguments, "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert re.fullmatch("[ab]{2,4}", result["text"]) and result["valid"]
+    assert call([*arguments, "--budget", "1"]) == 3
+    assert "budget of 1 queries ran out" in capsys.readouterr().out
+    assert call([*arguments, "--budget", "0"]) == 2
+    assert "budget must be" in capsys.readouterr().err
+    assert call(["decode", "--model", "nowhere", "--prompt", "x", "--regex", "a"]) == 2
