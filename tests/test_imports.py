@@ -88,10 +88,16 @@ def test_only_the_laboratory_writes_files():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-                opened = isinstance(node.func, ast.Name) and node.func.id == "open"
-                if method in WRITING or opened:
+                if method in WRITING or _opens_for_writing(node):
                     wrong.append(f"{place}:{node.lineno} {method or 'open'}")
     assert wrong == []
+
+
+def _opens_for_writing(call: ast.Call) -> bool:
+    if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
+        return False
+    modes = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "mode")]
+    return any(not isinstance(mode, ast.Constant) or set(str(mode.value)) & set("wax+") for mode in modes)
 
 
 def test_only_the_atlas_and_the_laboratory_use_the_network():
