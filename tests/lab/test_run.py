@@ -6,6 +6,8 @@ import io
 import json
 import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -157,6 +159,27 @@ def test_a_passing_failure_is_tried_again_and_a_lasting_one_raised(tmp_path, mon
         Laboratory(store, Flaky(failures=9)).map(average, [Toy(1)])
 
 
+@pytest.mark.parametrize("other_finishes", [True, False])
+def test_a_job_claimed_by_another_run_is_waited_for(tmp_path, count, other_finishes):
+    from sandlab.lab.jobs import execute
+
+    store, sent = Store.open(tmp_path / "runs"), task(average, Toy(0))
+    other = store.cache.claim(sent.key)
+    assert other.acquire()
+    lab = Laboratory(store, Local())
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(lab.map, average, [Toy(0), Toy(1)])
+        time.sleep(0.5)
+        assert not waiting.done()
+        if other_finishes:
+            store.keep(sent, execute(sent))
+        other.release()
+        first, second = waiting.result(timeout=30)
+    assert (first["mean"], second["mean"]) == (average(Toy(0))["mean"], average(Toy(1))["mean"])
+    assert lab.counts["cached"] == int(other_finishes)
+    assert lab.counts["computed"] == 2 - int(other_finishes)
+
+
 class Flaky(Local):
     """Loses its first few tasks, as a cluster loses nodes."""
 
@@ -185,6 +208,55 @@ def test_results_do_not_depend_on_where_they_are_computed(tmp_path):
     assert alone.about["jobs"] == {"jobs": 7, "cached": 6, "computed": 1, "retried": 0}
     assert isinstance(executor("processes:3"), Processes)
     assert executor("processes:3").slots == 3
+
+
+def test_a_worker_serves_jobs_until_its_pipe_closes():
+    import multiprocessing
+    import pickle
+    import threading
+
+    from sandlab.lab.codec import decode
+    from sandlab.lab.processes import _serve
+
+    mine, theirs = multiprocessing.Pipe()
+    worker = threading.Thread(target=_serve, args=(theirs,))
+    worker.start()
+    mine.send_bytes(pickle.dumps(task(average, Toy(4))))
+    assert decode(pickle.loads(mine.recv_bytes()).payload)["mean"] == average(Toy(4))["mean"]
+    mine.send_bytes(b"nonsense")
+    assert pickle.loads(mine.recv_bytes()).kind == "UnpicklingError"
+    mine.close()
+    worker.join(timeout=10)
+    assert not worker.is_alive()
+
+
+def test_a_worker_killed_while_idle_is_replaced():
+    workers = Processes(1)
+    try:
+        for seed in (0, 1):
+            workers.submit(task(average, Toy(seed)))
+            outcomes = []
+            while not outcomes:
+                outcomes = workers.collect(0.5)
+            assert outcomes[0][1].seconds >= 0
+            workers._workers[0].process.kill()
+            workers._workers[0].process.join()
+    finally:
+        workers.close()
+
+
+def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not():
+    import pickle
+
+    from sandlab.lab.cluster import _compute, _knock
+
+    done = _compute(pickle.dumps(task(average, Toy(0))), [*sys.path, "/no/such/folder"])
+    assert done.seconds >= 0
+    assert "/no/such/folder" not in sys.path
+    assert "install the job's module" in _compute(b"nonsense", []).message
+    _knock("auto")
+    with pytest.raises(BadInput, match="address like"):
+        _knock("ray://somewhere")
 
 
 def test_a_job_runs_with_as_many_torch_threads_as_it_asks_for_cores(monkeypatch):
