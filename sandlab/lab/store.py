@@ -117,10 +117,11 @@ class Store:
 
     def finished(self, key: str) -> Record | None:
         """The last run with this key, when all its files are intact."""
-        for record in self._records("where key = ? order by finished desc limit 1", [key]):
-            if record.intact():
+        for path in self._paths("where key = ? order by finished desc limit 1", [key]):
+            record = self._record(path)
+            if record is not None and record.intact():
                 return record
-            warnings.warn(f"{record.path} is damaged: the study is run again", Damaged, stacklevel=2)
+            warnings.warn(f"{path} is damaged: the study is run again", Damaged, stacklevel=2)
         return None
 
     def latest(self, study: str | None = None, preset: str | None = None) -> list[Record]:
@@ -128,8 +129,11 @@ class Store:
         wanted = [("study", study), ("preset", preset)]
         given = [(column, value) for column, value in wanted if value is not None]
         where = "where " + " and ".join(f"{column} = ?" for column, _ in given) if given else ""
-        records = self._records(f"{where} order by finished", [value for _, value in given])
-        last = {(record.about["study"], record.about["preset"]): record for record in records}
+        last: dict[tuple[str, ...], Record] = {}
+        for path in self._paths(f"{where} order by finished desc", [value for _, value in given]):
+            name = path.parts[:-1]
+            if name not in last and (record := self._record(path)) is not None:
+                last[name] = record
         return [last[name] for name in sorted(last)]
 
     def rebuild(self) -> None:
@@ -151,23 +155,19 @@ class Store:
             if folder.stat().st_mtime < before:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _records(self, condition: str, values: list[Any]) -> list[Record]:
-        """Runs by the index; by their folders where the index cannot be read (a full disk, a read-only store)."""
+    def _paths(self, condition: str, values: list[Any]) -> list[Path]:
+        """Folders of runs by the index; by themselves where the index cannot be read (a full disk, a read-only one)."""
+        query = f"select path from runs {condition}"
         try:
-            rows = self.index.rows(f"select path from runs {condition}", values) if self.index.path.exists() else []
-            paths = [self.folder / row["path"] for row in rows]
-            return [record for path in paths if (record := self._record(path)) is not None]
+            rows = self.index.rows(query, values) if self.index.path.exists() else []
+            return [self.folder / row["path"] for row in rows]
         except (sqlite3.DatabaseError, StoreFull):
-            return self._scan_where(condition, values)
-
-    def _scan_where(self, condition: str, values: list[Any]) -> list[Record]:
-        index = sqlite3.connect(":memory:")
-        columns = ("path", "key", "study", "preset", "finished")
-        index.execute(f"create table runs ({', '.join(columns)})")
-        records = {str(record.path): record for record in self._scan()}
-        rows = [[path, *(record.about[name] for name in columns[1:])] for path, record in records.items()]
-        index.executemany("insert into runs values (?, ?, ?, ?, ?)", rows)
-        return [records[path] for (path,) in index.execute(f"select path from runs {condition}", values)]
+            index = sqlite3.connect(":memory:")
+            columns = ("key", "study", "preset", "finished")
+            index.execute(f"create table runs (path, {', '.join(columns)})")
+            found = [[str(record.path), *(record.about[name] for name in columns)] for record in self._scan()]
+            index.executemany("insert into runs values (?, ?, ?, ?, ?)", found)
+            return [Path(path) for (path,) in index.execute(query, values)]
 
     def _scan(self) -> list[Record]:
         files = sorted((self.folder / "studies").rglob("run.json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections import Counter
 
 import pytest
@@ -22,26 +23,29 @@ pytestmark = pytest.mark.cluster
 def two_nodes():
     from ray.cluster_utils import Cluster as Raylets
 
-    raylets = Raylets(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": port}
+    raylets = Raylets(initialize_head=True, head_node_args=head)
     second = raylets.add_node(num_cpus=1)
     try:
-        yield raylets, second
+        yield raylets, second, f"ray://127.0.0.1:{port}"
     finally:
         raylets.shutdown()
 
 
 def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
-    raylets, second = two_nodes
+    raylets, second, door = two_nodes
     settings = {"seeds": 40, "pause": 0.3}
-    here = f"ray:{raylets.address}"
-    process = drive.start(here, **settings)
+    process = drive.start(door, **settings)
     drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 6, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     kept = len(Store(drive.store).cache.stored())
     assert 6 <= kept < 40
 
-    process = drive.start(here, **settings)
+    process = drive.start(f"ray:{raylets.address}", **settings)
     drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= kept + 4, process)
     raylets.remove_node(second, allow_graceful=False)
     answer = drive.finish(process)
