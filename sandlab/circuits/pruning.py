@@ -165,8 +165,7 @@ def prune_layer(
     are pruned to the target's bilinear form, its feed-forward to the target's. The rows beyond the target's are 0.
     """
     size = target.value.shape[0]
-    random_value = rng.uniform(-1, 1, (width, width))
-    columns, entries = prune_value(random_value, size)
+    columns, entries = _prunable_value(width, size, rng)
     value = np.zeros((width, width))
     value[np.arange(size), columns] = entries
     centre = np.eye(size) - 1 / size
@@ -235,6 +234,16 @@ def _balanced_signs(inputs: int, copies: int, rng: np.random.Generator) -> np.nd
         if not stuck.any():
             return first
         first[stuck] = rng.uniform(-1, 1, (int(stuck.sum()), copies))
+
+
+def _prunable_value(width: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Random value matrices until one has enough large entries: the theorem's "with high probability"."""
+    for _ in range(100):
+        try:
+            return prune_value(rng.uniform(-1, 1, (width, width)), size)
+        except BadInput:
+            continue
+    raise BadInput(f"no random matrix of width {width} can carry {size} coordinates: take a wider random model")
 
 
 def _pad(matrix: np.ndarray, rows: int | None, columns: int | None) -> np.ndarray:

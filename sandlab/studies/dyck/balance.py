@@ -20,7 +20,7 @@ RUN = Run(model="minimal", steps=1000, lr=1e-2)
 class Settings:
     """Seeds of each objective, the run, the strength of the contrastive penalty."""
 
-    seeds: int = 4
+    seeds: int = 8
     run: Run = RUN
     contrast: float = 0.3
 

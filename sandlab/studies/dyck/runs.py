@@ -38,6 +38,7 @@ class Run:
     words        "bounded": complete words of at most `length` brackets with END; "prefix": prefixes of that length
     contrast     strength of the penalty for logits that change when nested pairs are put before the word
     frozen       attention logits stay 0 (uniform attention)
+    init_std     of the standard model: small enough that attention starts nearly uniform
     long         brackets of the long test prefixes; only positions from 4/5 of it on are counted
     """
 
@@ -57,6 +58,7 @@ class Run:
     embedding: str = "type-depth"
     residual: bool = False
     frozen: bool = False
+    init_std: float = 0.05
     contrast: float = 0.0
     steps: int = 1000
     batch_size: int = 100
@@ -144,7 +146,7 @@ def build(run: Run, world: Dyck) -> nn.Module:
         mlp_width=run.mlp_width,
         mlp="relu",
         positions=run.positions,
-        init_std=None,
+        init_std=run.init_std,
     )
     if run.frozen:
         for layer in model.layers:

@@ -13,12 +13,12 @@ from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
 from sandlab.worlds.flip_flop import FlipFlop
 
-RUN = Run(mode="generative", length=32, steps=1500, targets=10_000)
+RUN = Run(mode="generative", length=32, steps=1500)
 
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 3
+    seeds: int = 5
     run: Run = RUN
 
 

@@ -44,7 +44,7 @@ VOCABULARY = (
 class Settings:
     """A small word-level model trained on strings of up to `trained` tokens; `folder`: a local Hugging Face model."""
 
-    seeds: int = 3
+    seeds: int = 5
     trained: int = 16
     lengths: tuple[int, ...] = (8, 16, 32, 64)
     prompts: int = 200

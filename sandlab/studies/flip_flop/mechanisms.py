@@ -16,12 +16,12 @@ KINDS = ("plain", "sharpened", "first layer sharpened")
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 3
+    seeds: int = 6
     layers: int = 2
     heads: int = 4
     width: int = 64
     strength: float = 0.1
-    steps: int = 800
+    steps: int = 500
     idle: float = 0.9
 
 

@@ -64,8 +64,8 @@ class Run:
     weight_decay: float = 0.1
     extra_ignore: tuple[float, ...] = ()
     extra_steps: int = 0
-    targets: int = 20_000
-    checks: int = 12
+    targets: int = 6_000
+    checks: int = 10
     label: str = ""
 
 

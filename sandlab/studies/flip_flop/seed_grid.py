@@ -12,7 +12,7 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.flip_flop.runs import SOURCE, Run, train_run
 
-RUN = Run(steps=1000, targets=10_000)
+RUN = Run(steps=900)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
 
-RUN = Run(length=128, steps=3000, looks=60, gradients=8, test=1024, batch_size=64)
+RUN = Run(length=128, steps=3000, looks=40, gradients=48, test=1024, batch_size=64)
 MLP = Run(model="additive with feed-forward", states=3, length=32, concentration=1.0, steps=1500, lr=0.005, looks=50,
           gradients=8, test=1024, weight_decay=1e-4)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 2
+    seeds: int = 3
     run: Run = RUN
     mlp_seeds: int = 2
     mlp: Run = MLP
