@@ -59,6 +59,7 @@ class Index:
             connection = sqlite3.connect(self.path, timeout=60.0)
             try:
                 connection.row_factory = sqlite3.Row
+                connection.execute("pragma synchronous = normal")  # a lost row can be read off its folder again
                 with connection:
                     yield connection
             finally:
