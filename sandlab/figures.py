@@ -83,11 +83,15 @@ def band(axis: Axes, x: Sequence[float] | np.ndarray, curves: np.ndarray, label:
 
 def levels(axis: Axes, values: Mapping[str, float], *, colour: str = "#555555") -> None:
     """Horizontal dashed lines with their names at the right edge: the losses of known estimators."""
-    for name, value in values.items():
+    rising = sorted(values.items(), key=lambda item: item[1])
+    low, high = axis.get_ylim()
+    for place, (name, value) in enumerate(rising):
         axis.axhline(value, color=colour, linestyle=":", linewidth=1.1)
-        axis.annotate(
-            name, (1.0, value), xycoords=("axes fraction", "data"), fontsize=8, color=colour, ha="right", va="bottom"
-        )
+        # A line just above would strike through the name: it then stands below its own line.
+        crowded = place + 1 < len(rising) and rising[place + 1][1] - value < 0.06 * abs(high - low)
+        side = "top" if crowded else "bottom"
+        where = ("axes fraction", "data")
+        axis.annotate(name, (1.0, value), xycoords=where, fontsize=8, color=colour, ha="right", va=side)
 
 
 def heatmap(

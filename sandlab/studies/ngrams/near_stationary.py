@@ -197,7 +197,7 @@ def _bigram_error(config: Settings) -> float:
 
 def _draw(config: Settings, forms: dict[Any, Any], points: list[PointJob], sampled: dict[Any, Any]) -> Any:
     figure, axes = figures.new(columns=3, width=3.7, height=3.1)
-    lengths = np.array(config.lengths)
+    lengths, ends = np.array(config.lengths), (config.lengths[0], config.lengths[-1])
     for order in range(1, config.order + 1):
         values = np.array([[forms[j]["diagonal"] for j in forms if (j.length, j.order) == (t, order)] for t in lengths])
         error = np.array([[forms[j]["error"] for j in forms if (j.length, j.order) == (t, order)] for t in lengths])
@@ -205,9 +205,11 @@ def _draw(config: Settings, forms: dict[Any, Any], points: list[PointJob], sampl
         axes[0].errorbar(lengths, values.mean(1), yerr=2 * spread, marker="o", label=f"order {order}", capsize=2)
     guide = values.mean(1)[0] * lengths[0] / lengths
     axes[0].loglog(lengths, guide, linestyle=":", color="#555555", label="1/T")
+    for axis, ticks in ((axes[0], config.lengths), (axes[1], ends)):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
     axes[0].set(title="surviving block", xlabel="length T", ylabel="mean diagonal / √c")
     axes[0].legend()
-    ends = (config.lengths[0], config.lengths[-1])
     middle = config.temperatures[len(config.temperatures) // 2]
 
     def mean(kind: str, length: int, order: int, c: float) -> float:

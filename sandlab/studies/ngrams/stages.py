@@ -215,7 +215,8 @@ def _draw(run: dict[str, Any], levels: dict[str, float], found: list[Plateau], t
         axis.remove()
     curve = figure.add_subplot(grid[heads, :])
     for member, losses in enumerate(run["loss"]):
-        curve.plot(run["steps"], losses, color=figures.COLOURS[0], alpha=1.0 if member == 0 else 0.35, linewidth=1.2)
+        shade = 1.0 if member == 0 else 0.35
+        curve.plot(run["steps"], losses, color=figures.COLOURS[0], alpha=shade, linewidth=1.2, linestyle="-")
     for each in found:
         curve.axvspan(each.start, each.stop, color=figures.COLOURS[3], alpha=0.18, linewidth=0)
     figures.levels(curve, {name: loss for name, loss in levels.items() if name != "uniform"})
