@@ -43,26 +43,20 @@ def plain_chain(rows: list[list[float]], order: int, length: int) -> list[int]:
     return tokens
 
 
-def plain_fixed(world: Any) -> Callable[[int], int]:
-    """Sample examples of a fixed chain; returns the number of tokens."""
+def plain_fixed(world: Any) -> Callable[[int], list[list[int]]]:
+    """Examples of a fixed chain."""
     rows = world.table.tolist()
 
-    def sample(examples: int) -> int:
-        return sum(len(plain_chain(rows, world.order, world.length)) for _ in range(examples))
-
-    return sample
+    return lambda examples: [plain_chain(rows, world.order, world.length) for _ in range(examples)]
 
 
-def plain_in_context(world: Any) -> Callable[[int], int]:
-    """Sample examples with a fresh Dirichlet kernel each; returns the number of tokens."""
+def plain_in_context(world: Any) -> Callable[[int], list[list[int]]]:
+    """Examples with a fresh Dirichlet kernel each."""
 
     def kernel() -> list[list[float]]:
         return [dirichlet(world.states, world.concentration) for _ in range(world.states**world.order)]
 
-    def sample(examples: int) -> int:
-        return sum(len(plain_chain(kernel(), world.order, world.length)) for _ in range(examples))
-
-    return sample
+    return lambda examples: [plain_chain(kernel(), world.order, world.length) for _ in range(examples)]
 
 
 def dirichlet(entries: int, concentration: float) -> list[float]:
@@ -70,7 +64,7 @@ def dirichlet(entries: int, concentration: float) -> list[float]:
     return [gamma / sum(gammas) for gamma in gammas]
 
 
-def plain_tree(world: Any) -> Callable[[int], int]:
+def plain_tree(world: Any) -> Callable[[int], list[list[int]]]:
     """A fresh kernel each; roots by running the chain for a while from a uniform state."""
 
     def one() -> list[int]:
@@ -86,10 +80,10 @@ def plain_tree(world: Any) -> Callable[[int], int]:
                 tokens.append(plain_row(rows[tokens[parent]]))
         return [*tokens, random.randrange(world.states)]
 
-    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
+    return lambda examples: [one() for _ in range(examples)]
 
 
-def plain_triggers(world: Any) -> Callable[[int], int]:
+def plain_triggers(world: Any) -> Callable[[int], list[list[int]]]:
     table = world.table.tolist()
 
     def one() -> list[int]:
@@ -100,10 +94,10 @@ def plain_triggers(world: Any) -> Callable[[int], int]:
             tokens.append(forced[last] if last in forced else plain_row(table[last]))
         return tokens
 
-    return lambda examples: sum(len(one()) for _ in range(examples))
+    return lambda examples: [one() for _ in range(examples)]
 
 
-def plain_backcopy(world: Any) -> Callable[[int], int]:
+def plain_backcopy(world: Any) -> Callable[[int], list[list[int]]]:
     table = world.table.tolist()
 
     def one() -> list[int]:
@@ -113,10 +107,10 @@ def plain_backcopy(world: Any) -> Callable[[int], int]:
             tokens.append(tokens[-2] if last < world.triggers else plain_row(table[last]))
         return tokens
 
-    return lambda examples: sum(len(one()) for _ in range(examples))
+    return lambda examples: [one() for _ in range(examples)]
 
 
-def plain_interleaved(world: Any) -> Callable[[int], int]:
+def plain_interleaved(world: Any) -> Callable[[int], list[list[int]]]:
     table, law = world.chain.table.tolist(), world.chain.stationary().tolist()
 
     def one() -> list[int]:
@@ -126,10 +120,10 @@ def plain_interleaved(world: Any) -> Callable[[int], int]:
             tokens.append(plain_row(table[tokens[-lag]]))
         return tokens
 
-    return lambda examples: sum(len(one()) for _ in range(examples))
+    return lambda examples: [one() for _ in range(examples)]
 
 
-def plain_hops(world: Any) -> Callable[[int], int]:
+def plain_hops(world: Any) -> Callable[[int], list[list[int]]]:
     def one() -> list[int]:
         tokens = [random.randrange(world.states) for _ in range(world.length)]
         last: dict[int, int] = {}
@@ -145,10 +139,10 @@ def plain_hops(world: Any) -> Callable[[int], int]:
             answers.append(tokens[at] if at >= 0 else world.states)
         return answers
 
-    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
+    return lambda examples: [one() for _ in range(examples)]
 
 
-def plain_recall(world: Any) -> Callable[[int], int]:
+def plain_recall(world: Any) -> Callable[[int], list[list[int]]]:
     def one() -> list[int]:
         keys = random.sample(range(world.keys), world.pairs)
         values = [random.randrange(world.keys, world.vocab) for _ in keys]
@@ -157,7 +151,14 @@ def plain_recall(world: Any) -> Callable[[int], int]:
         tokens = [token for pair in zip(keys, values) for token in pair] + asked
         return tokens if [table[key] for key in asked] else []
 
-    return lambda examples: sum(len(one()) for _ in range(examples)) + examples
+    return lambda examples: [one() for _ in range(examples)]
+
+
+def plain_batch(rows: list[list[int]], world: Any) -> int:
+    """The tensors that a training step needs, from lists of tokens; returns the number of tokens, counted as ours."""
+    tokens = torch.tensor(rows)
+    batch = sl.worlds.Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous(), tokens[:, 1:] >= 0)
+    return len(batch) * (world.length + 1)
 
 
 def speed(sample: Callable[[], int], at_least: float = 0.4) -> float:
@@ -172,7 +173,7 @@ def speed(sample: Callable[[], int], at_least: float = 0.4) -> float:
     return best
 
 
-def cases(length: int) -> list[tuple[str, Any, Callable[[Any], Callable[[int], int]]]]:
+def cases(length: int) -> list[tuple[str, Any, Callable[[Any], Callable[[int], list[list[int]]]]]]:
     worlds = sl.worlds
     trigrams = max(length // 2, 16)
     return [
@@ -202,7 +203,7 @@ def measure(examples: int = 1024, length: int = 256, plain_examples: int = 16) -
         # Counted alike for both: a sequence of length + 1 tokens for `length` inputs and their targets.
         ours = speed(lambda world=world: world.sample(examples, rng=generator).inputs.shape[0] * (world.length + 1))
         slow = plain(world)
-        baseline = speed(lambda slow=slow: slow(plain_examples), at_least=0.2)
+        baseline = speed(lambda slow=slow, world=world: plain_batch(slow(plain_examples), world), at_least=0.2)
         rows.append({"name": name, "unit": "tokens/s", "ours": ours, "baseline": baseline, "ratio": ours / baseline})
     torch.set_num_threads(threads)
     return rows

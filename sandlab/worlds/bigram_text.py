@@ -16,11 +16,11 @@ from torch import Tensor
 from sandlab.errors import integer, number
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
-from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.chains import dirichlet_rows, draw
 from sandlab.worlds.lifted import stationary_law
 from sandlab.worlds.markov import next_token_batch
+from sandlab.worlds.row_sampler import RowSampler
 
 __all__ = ["BigramBackcopy", "BigramTrigger", "last_occurrence"]
 
@@ -67,28 +67,28 @@ class _BigramText(World):
         integer("seed", self.seed, low=0)
 
     @cached_property
-    def _alias(self) -> AliasTable:
-        return AliasTable(self.table)
+    def _sampler(self) -> RowSampler:
+        return RowSampler(self.table)
 
     def _walk(
         self, first: Int[Tensor, "example"], steps: int, rng: torch.Generator, forced: Tensor | None, copying: int
     ) -> Int[Tensor, "example time"]:
         """Bigram text after the first token. Where forced[example, token] ≥ 0 that token is followed by it; a token
         below `copying` is followed by the one before it; every other token by a draw from the table."""
-        table = self._alias if rng.device.type == "cpu" else AliasTable(self.table, rng.device)
+        sampler = self._sampler if rng.device.type == "cpu" else RowSampler(self.table, rng.device)
         room = torch.empty(1 + steps, len(first), dtype=torch.int64, device=rng.device)
         room[0] = first
-        tokens, columns_and_rests = table.array(room), table.numbers(steps, len(first), rng)
-        offset = table.array(torch.arange(len(first), device=rng.device) * self.states)
-        rule = None if forced is None else table.array(forced.flatten())
-        for place, (column, rest) in enumerate(zip(*columns_and_rests), start=1):
+        tokens = sampler.array(room)
+        offset = sampler.array(torch.arange(len(first), device=rng.device) * self.states)
+        rule = None if forced is None else sampler.array(forced.flatten())
+        for place, numbers in enumerate(sampler.numbers(steps, len(first), rng), start=1):
             last = tokens[place - 1]
-            drawn = table.draw(last, column, rest)
+            drawn = sampler.draw(last, *numbers)
             if rule is not None:
                 named = rule.take(offset + last)
-                drawn = table.where(named >= 0, named, drawn)
+                drawn = sampler.where(named >= 0, named, drawn)
             if copying:
-                drawn = table.where(last < copying, tokens[place - 2], drawn)
+                drawn = sampler.where(last < copying, tokens[place - 2], drawn)
             tokens[place] = drawn
         return room.T.contiguous()
 

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sandlab.worlds.alias import AliasTable
+from sandlab.worlds.row_sampler import RowSampler
 
-__all__ = ["alias_walk", "binary_walk", "dirichlet_rows", "walk", "walk_graph"]
+__all__ = ["binary_walk", "dirichlet_rows", "shared_walk", "walk", "walk_graph"]
 
 Plan = Sequence[tuple[int, tuple[int, ...]]]
 """Positions to draw, each with the earlier positions of its parents."""
@@ -101,20 +101,24 @@ def walk(
     return _loop(cumulated, _room(start, memory + steps), uniform, states, plan)
 
 
-def alias_walk(
-    table: AliasTable, start: Int[Tensor, "example memory"], steps: int, lags: tuple[int, ...], *, rng: torch.Generator
+def shared_walk(
+    sampler: RowSampler,
+    start: Int[Tensor, "example memory"],
+    steps: int,
+    lags: tuple[int, ...],
+    *,
+    rng: torch.Generator,
 ) -> Int[Tensor, "example time"]:
-    """The same walk for one kernel shared by all examples, at a cost that does not depend on the alphabet."""
+    """The same walk for one kernel shared by all examples, made ready once."""
     memory = start.shape[1]
     lags = tuple(sorted(lags))
     room = _room(start, memory + steps)
-    tokens = table.array(room)
-    columns, rests = table.numbers(steps, len(start), rng)
-    for place, (column, rest) in enumerate(zip(columns, rests), start=memory):
-        row = 0
-        for power, lag in enumerate(lags):
-            row = row + tokens[place - lag] * table.states**power if power else tokens[place - lag]
-        tokens[place] = table.draw(row, column, rest)
+    tokens = sampler.array(room)
+    for place, numbers in enumerate(sampler.numbers(steps, len(start), rng), start=memory):
+        row = tokens[place - lags[0]]
+        for power, lag in enumerate(lags[1:], start=1):
+            row = row + tokens[place - lag] * sampler.states**power
+        tokens[place] = sampler.draw(row, *numbers)
     return room.T.contiguous()
 
 
@@ -187,6 +191,10 @@ def _loop(cumulated: Tensor, tokens: Tensor, uniform: Tensor, states: int, plan:
     """Fill the planned rows of `tokens` (time, example) one after the other; examples come first in the result."""
     if uniform.device.type == "cpu":
         return torch.from_numpy(_numpy_loop(cumulated.numpy(), tokens.numpy(), uniform.numpy(), states, plan))
+    return _torch_loop(cumulated, tokens, uniform, states, plan)
+
+
+def _torch_loop(cumulated: Tensor, tokens: Tensor, uniform: Tensor, states: int, plan: Plan) -> Tensor:
     several = cumulated.shape[0] > 1
     offset = torch.arange(tokens.shape[1], device=uniform.device) * (cumulated.shape[1] if several else 0)
     rows = cumulated.flatten(0, -2)
@@ -207,8 +215,7 @@ def _numpy_loop(cumulated: np.ndarray, tokens: np.ndarray, uniform: np.ndarray, 
     # One look-up per threshold beats gathering whole rows while there are few states.
     tables = [np.ascontiguousarray(rows[:, j]) for j in range(states - 1)] if states <= 8 else []
     row, part = np.empty(examples, dtype=np.int64), np.empty(examples, dtype=np.int64)
-    edge, above = np.empty(examples, dtype=np.float32), np.empty(examples, dtype=bool)
-    count = np.empty(examples, dtype=np.uint8)
+    above, count = np.empty(examples, dtype=bool), np.empty(examples, dtype=np.uint8)
     for level, (place, parents) in zip(uniform, plan):
         np.add(offset, tokens[parents[0]] if parents else 0, out=row)
         for power, parent in enumerate(parents[1:], start=1):
@@ -219,8 +226,7 @@ def _numpy_loop(cumulated: np.ndarray, tokens: np.ndarray, uniform: np.ndarray, 
             continue
         count[:] = 0
         for table in tables:
-            np.take(table, row, out=edge, mode="clip")
-            np.greater_equal(level, edge, out=above)
+            np.greater_equal(level, table.take(row), out=above)
             np.add(count, above.view(np.uint8), out=count)
         tokens[place] = count
     return np.ascontiguousarray(tokens.T)

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from sandlab.errors import choice, integer, require
 from sandlab.registry import register
-from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.chains import draw
 from sandlab.worlds.estimators import UniformEstimator
 from sandlab.worlds.markov import STARTS, MarkovChain, next_token_batch
+from sandlab.worlds.row_sampler import RowSampler
 
 __all__ = ["InterleavedChains"]
 
@@ -72,8 +72,8 @@ class InterleavedChains(World):
         return MarkovChain(self.kernel, length=1)
 
     @cached_property
-    def _alias(self) -> AliasTable:
-        return AliasTable(self.chain.table)
+    def _sampler(self) -> RowSampler:
+        return RowSampler(self.chain.table)
 
     @property
     def vocab(self) -> int:
@@ -86,18 +86,17 @@ class InterleavedChains(World):
         lag = torch.tensor(self.lags, device=rng.device)[pick]
         room = torch.empty(self.length + 1, n, dtype=torch.int64, device=rng.device)
         room[:memory] = draw(self._start_law().to(rng.device).expand(memory, n, -1), rng=rng)
-        table = self._alias if rng.device.type == "cpu" else AliasTable(self.chain.table, rng.device)
-        tokens, lags = table.array(room), table.array(lag)
-        columns, rests = table.numbers(self.length, n, rng)
+        sampler = self._sampler if rng.device.type == "cpu" else RowSampler(self.chain.table, rng.device)
+        tokens, lags = sampler.array(room), sampler.array(lag)
         # The token κ steps back, seen from row t of the flattened (time, example) array.
-        back = table.array(torch.arange(n, device=rng.device)) - lags * n
-        for place, (column, rest) in enumerate(zip(columns, rests), start=1):
+        flat, back = tokens.reshape(-1), sampler.array(torch.arange(n, device=rng.device)) - lags * n
+        for place, numbers in enumerate(sampler.numbers(self.length, n, rng), start=1):
             source = back + place * n
-            if place < memory:
-                drawn = table.draw(tokens.reshape(-1).take(abs(source)), column, rest)
-                tokens[place] = table.where(lags <= place, drawn, tokens[place])
+            if place >= memory:
+                tokens[place] = sampler.draw(flat.take(source), *numbers)
             else:
-                tokens[place] = table.draw(tokens.reshape(-1).take(source), column, rest)
+                drawn = sampler.draw(flat.take(abs(source)), *numbers)
+                tokens[place] = sampler.where(lags <= place, drawn, tokens[place])
         return next_token_batch(room.T, {"lag": lag})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time states"]:

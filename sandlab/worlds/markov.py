@@ -17,17 +17,17 @@ from torch import Tensor
 from sandlab.errors import BadInput, choice, integer, number, require
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
-from sandlab.worlds.alias import AliasTable
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import alias_walk, binary_walk, dirichlet_rows, draw, walk
+from sandlab.worlds.chains import binary_walk, dirichlet_rows, draw, shared_walk, walk
 from sandlab.worlds.estimators import CountingEstimator, UniformEstimator, naming, ngram_estimators, ngram_name
 from sandlab.worlds.lifted import conditional_law, lifted_chain, order_of, stationary_law, token_law
+from sandlab.worlds.row_sampler import RowSampler
 
 __all__ = ["InContextMarkov", "MarkovChain", "context_numbers", "next_token_batch", "window_tokens"]
 
 STARTS = ("stationary", "uniform")
 BINARY = ((0.8, 0.2), (0.3, 0.7))
-MANY = 256  # examples from which one draw per step by alias tables is the fastest on a CPU
+MANY = 256  # examples from which a loop over time with a ready sampler is the fastest on a CPU
 
 
 def context_numbers(
@@ -131,8 +131,8 @@ class MarkovChain(World):
         return stationary_law(self.table)
 
     @cached_property
-    def _alias(self) -> AliasTable:
-        return AliasTable(self.table)
+    def _sampler(self) -> RowSampler:
+        return RowSampler(self.table)
 
     def marginal(self) -> Float[Tensor, "states"]:
         """Stationary law of one token."""
@@ -167,7 +167,7 @@ class MarkovChain(World):
             first = window_tokens(context, self.states, self.order)
             lags = tuple(range(1, self.order + 1))
             if n >= MANY and rng.device.type == "cpu":
-                tokens = alias_walk(self._alias, first, steps, lags, rng=rng)
+                tokens = shared_walk(self._sampler, first, steps, lags, rng=rng)
             else:
                 tokens = walk(table.unsqueeze(0), first, steps, lags, rng=rng)
         return next_token_batch(tokens)

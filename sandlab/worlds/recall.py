@@ -113,7 +113,8 @@ class KHopInduction(World):
         self._check_count(n)
         tokens = torch.randint(0, self.states, (n, self.length), generator=rng, device=rng.device)
         found = self.find(tokens)
-        return Batch(tokens, self._answers(tokens), torch.ones_like(tokens, dtype=torch.bool), {"found": found})
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        return Batch(tokens, self._answers(tokens, found), mask, {"found": found})
 
     def find(self, tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
         """find^k of every position, −1 for nothing."""
@@ -125,10 +126,9 @@ class KHopInduction(World):
         return found
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time outputs"]:
-        return _sure(self._answers(batch.inputs), self.outputs)
+        return _sure(self._answers(batch.inputs, self.find(batch.inputs)), self.outputs)
 
-    def _answers(self, tokens: Tensor) -> Tensor:
-        found = self.find(tokens)
+    def _answers(self, tokens: Tensor, found: Tensor) -> Tensor:
         return torch.where(found >= 0, tokens.gather(1, found.clamp(min=0)), self.states)
 
 

@@ -14,8 +14,9 @@ from sandlab.worlds.bigram_text import BigramBackcopy, BigramTrigger, last_occur
 from sandlab.worlds.markov import next_token_batch
 
 
-def test_last_occurrence_is_found_by_looking_back():
-    tokens = torch.randint(0, 3, (20, 12), generator=rng(0))
+@pytest.mark.parametrize("examples", [20, 100])
+def test_last_occurrence_is_found_by_looking_back(examples):
+    tokens = torch.randint(0, 3, (examples, 12), generator=rng(0))
     found = last_occurrence(tokens)
     for row, places in zip(tokens.tolist(), found.tolist()):
         for t, place in enumerate(places):

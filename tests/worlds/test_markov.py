@@ -15,7 +15,7 @@ from scipy.special import betaln, gammaln
 
 from sandlab import BadInput, rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.chains import _loop, _room, _scan, binary_walk, dirichlet_rows, thresholds, walk
+from sandlab.worlds.chains import _loop, _room, _scan, _torch_loop, binary_walk, dirichlet_rows, thresholds, walk
 from sandlab.worlds.lifted import lifted_chain
 from sandlab.worlds.markov import InContextMarkov, MarkovChain, next_token_batch
 
@@ -125,6 +125,7 @@ def test_scan_over_maps_walks_exactly_like_the_loop_over_time(states, order, ste
     plan = [(order + step, tuple(order + step - lag for lag in range(1, order + 1))) for step in range(steps)]
     loop = _loop(kernels, _room(start, order + steps), uniform, states, plan)
     assert torch.equal(loop, _scan(kernels, start, uniform, states))
+    assert torch.equal(loop, _torch_loop(kernels, _room(start, order + steps), uniform, states, plan))
 
 
 @pytest.mark.parametrize(("stay_up", "go_up"), [(0.7, 0.2), (0.2, 0.5), (0.0, 1.0), (1.0, 0.0), (0.5, 0.5)])
