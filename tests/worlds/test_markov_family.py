@@ -1,0 +1,67 @@
+"""What every Markov-type world owes its users: defaults that work, an oracle that no baseline beats, text, refusals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.worlds.base import cross_entropy
+
+NAMES = [
+    "associative-recall",
+    "bigram-backcopy",
+    "bigram-trigger",
+    "copy-string",
+    "in-context-dag",
+    "in-context-markov",
+    "in-context-ngrams",
+    "in-context-tree",
+    "induction-task",
+    "interleaved-chains",
+    "k-hop-induction",
+    "markov-chain",
+    "mixture",
+    "needle-retrieval",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_default_world_samples_tokens_it_can_predict_and_print(name):
+    world = sl.get("worlds", name)()
+    batch = world.sample(64, rng=sl.rng(0))
+    assert batch.inputs.shape == (64, world.length)
+    assert batch.inputs.dtype == torch.int64
+    assert int(batch.inputs.min()) >= 0 and int(batch.inputs.max()) < world.vocab
+    logs = world.oracle(batch)
+    assert logs.dtype == torch.float64
+    assert logs.shape == (*batch.mask.shape, world.outputs)
+    assert torch.allclose(logs.logsumexp(-1), torch.zeros(batch.mask.shape, dtype=torch.float64), atol=1e-9)
+    assert isinstance(world.render(batch.inputs[0]), str)
+    assert torch.equal(world.sample(64, rng=sl.rng(0)).inputs, batch.inputs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_baseline_beats_the_oracle(name):
+    world = sl.get("worlds", name)()
+    batch = world.sample(4000, rng=sl.rng(1))
+    best = world.optimal_loss(batch)
+    for baseline, predict in world.baselines().items():
+        assert float(cross_entropy(predict(batch), batch)) > best - 0.01, baseline
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_parameters_and_empty_batches_are_refused(name):
+    kind = sl.get("worlds", name)
+    with pytest.raises(sl.BadInput, match="no parameter"):
+        kind.from_settings({"lenght": 3})
+    with pytest.raises(sl.BadInput, match="n must be"):
+        kind().sample(0, rng=sl.rng(0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_docstrings_say_what_the_world_is(name):
+    text = sl.get("worlds", name).__doc__
+    assert len(text.strip().splitlines()[0]) > 30
+    for parameter in sl.get("worlds", name).parameters():
+        assert parameter.name in text, parameter.name
