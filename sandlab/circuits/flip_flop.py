@@ -7,11 +7,14 @@ from typing import Any
 
 import torch
 
+from sandlab.circuits.automata.step_by_step import rnn_circuit
 from sandlab.errors import integer, require
+from sandlab.models.recurrent import RNN
 from sandlab.models.transformer import Transformer
 from sandlab.registry import register
+from sandlab.worlds.automata.machine import Automaton
 
-__all__ = ["flip_flop_transformer", "memory_transformer"]
+__all__ = ["flip_flop_parser", "flip_flop_transformer", "memory_transformer", "parser_machine"]
 
 WRITE_FLAG, OTHER_FLAG, BIT_0, BIT_1, ONE, PLACE, MARK, ANSWER = range(8)
 
@@ -85,6 +88,27 @@ def memory_transformer(length: int, symbols: int = 2, *, sharpness: float | None
         _round(layer, *range(answer, answer + symbols))
         model.unembed.weight[:, answer:] = 50.0 * torch.eye(symbols, dtype=torch.float64)
     return model
+
+
+def parser_machine() -> Automaton:
+    """The four-state automaton (stored bit, write pending) that reads a flip-flop string token by token.
+
+    w: write becomes pending; a bit while pending: it is stored; anything else: nothing changes. What follows an r is
+    the stored bit (Liu et al. 2023, Figure 1(b)).
+    """
+    rows = []
+    for bit in (0, 1):
+        for pending in (0, 1):
+            stay = 2 * bit + pending
+            rows.append((2 * bit + 1, stay, stay, 0 if pending else stay, 2 if pending else stay))
+    names = ("0", "0, write pending", "1", "1, write pending")
+    return Automaton(transitions=tuple(rows), observation=(0, 0, 1, 1), letter_names=tuple("wri01"), state_names=names)
+
+
+@register("circuits", "flip-flop-parser")
+def flip_flop_parser() -> RNN:
+    """A recurrent network that knows the stored bit after every token of a flip-flop string of any length."""
+    return rnn_circuit(parser_machine())
 
 
 def _skeleton(*, vocab: int, length: int, layers: int, width: int, outputs: int) -> Transformer:

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits.flip_flop import flip_flop_transformer, memory_transformer
+from sandlab.circuits.flip_flop import flip_flop_parser, flip_flop_transformer, memory_transformer, parser_machine
 from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction
 
 
@@ -62,6 +62,15 @@ def test_the_memory_circuit_knows_the_latest_symbol_everywhere(symbols: int) -> 
     world = FlipFlopTransduction(length=200, idle=0.9, symbols=symbols)
     model = memory_transformer(200, symbols)
     assert sl.lenses.agreement(model, world, examples=100, rng=sl.rng(5)) == 1.0
+
+
+@pytest.mark.parametrize("ignore", [0.8, 0.1])
+def test_the_parser_knows_the_stored_bit_at_every_read(ignore: float) -> None:
+    assert parser_machine().states == 4
+    batch = FlipFlop.ignoring(ignore, length=200).sample(50, rng=sl.rng(8))
+    with torch.no_grad():
+        bits = flip_flop_parser()(batch.inputs).argmax(-1)
+    assert torch.equal(bits[batch.mask], batch.targets[batch.mask] - 3)
 
 
 def test_the_circuits_are_ordinary_models() -> None:
