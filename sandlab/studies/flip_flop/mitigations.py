@@ -67,7 +67,7 @@ class Settings:
     title="Only data from the tails removes the glitches; sharpening and dropout soften them",
     source=f"{SOURCE}, Figures 3 and 9–11 (results R4–R7)",
     quick=Settings(),
-    full=Settings(seeds=25, baseline=Run(length=128, targets=100_000), compared=tuple(FAMILIES)),
+    full=Settings(seeds=25, baseline=Run(length=128, targets=30_000), compared=tuple(FAMILIES)),
     claims=[
         Claim(
             "before",

@@ -53,9 +53,9 @@ class Stages:
     quick=Settings(),
     full=Settings(
         seeds=32,
-        trigram=replace(TRIGRAM, steps=16384, looks=256, test=16384),
+        trigram=replace(TRIGRAM, steps=16384, looks=200, test=4096),
         fourgram_seeds=16,
-        fourgram=replace(FOURGRAM, looks=130, test=16384),
+        fourgram=replace(FOURGRAM, looks=130, test=4096),
     ),
     claims=[
         Claim(
