@@ -2,8 +2,9 @@
 
     python benchmarks/data_generation.py [--json] [--examples 1024] [--length 256]
 
-The plain sampler draws one token after the other with `random.random` and a running sum, as a first script would; its
-speed per token does not depend on the batch, so it is measured on few examples. Both run on one thread: on a machine
+The plain sampler draws one token after the other with the standard library (`random.choices`, or a coin for two states)
+and makes tensors of the lists, as a first script would; its speed per token does not depend on the batch, so it is
+measured on few examples. Both run on one thread: on a machine
 with other work, threads that wait for each other measure the other work; for the same reason CPU seconds are counted.
 """
 
@@ -22,13 +23,10 @@ import sandlab as sl
 
 
 def plain_row(row: list[float]) -> int:
-    """One draw from a law."""
-    level, total = random.random(), 0.0
-    for state, probability in enumerate(row):
-        total += probability
-        if level < total:
-            return state
-    return len(row) - 1
+    """One draw from a law: the toss of a coin for two states, `random.choices` for more."""
+    if len(row) == 2:
+        return int(random.random() < row[1])
+    return random.choices(range(len(row)), row)[0]
 
 
 def plain_chain(rows: list[list[float]], order: int, length: int) -> list[int]:

@@ -90,7 +90,7 @@ class _BigramText(World):
             if copying:
                 drawn = sampler.where(last < copying, tokens[place - 2], drawn)
             tokens[place] = drawn
-        return room.T.contiguous()
+        return room.T
 
     @cached_property
     def table(self) -> Float[Tensor, "state state"]:

@@ -119,7 +119,7 @@ def shared_walk(
         for power, lag in enumerate(lags[1:], start=1):
             row = row + tokens[place - lag] * sampler.states**power
         tokens[place] = sampler.draw(row, *numbers)
-    return room.T.contiguous()
+    return room.T
 
 
 def walk_graph(
