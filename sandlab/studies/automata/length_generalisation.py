@@ -138,6 +138,8 @@ def length_generalisation(config: Settings, lab: Lab) -> Outcome:
         run = replace(config.run, probes=probes, **changes)
         if name in (LSTM, PAD, RECENT):
             run = replace(run, steps=config.easy_steps)
+        if run.scratchpad:  # written letter by letter: fewer words will do
+            run = replace(run, tests=min(64, run.tests))
         # A scratchpad's tokens differ from automaton to automaton: these do not share a population.
         groups = [(task,) for task in config.tasks] if run.scratchpad else [config.tasks]
         settings += [replace(run, tasks=group) for group in groups]

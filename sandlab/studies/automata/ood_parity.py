@@ -16,7 +16,7 @@ PLAIN, SHIFTED, RECURRENT, PAD = "transformer", "random shifts", "LSTM", "scratc
 SMALL = {
     PLAIN: Run(steps=1000),
     RECURRENT: Run(model="lstm", steps=400, lr=3e-3),
-    PAD: Run(scratchpad=True, positions="alibi", steps=400, batch_size=32),
+    PAD: Run(scratchpad=True, positions="alibi", steps=400, batch_size=32, tests=200),
 }
 LARGE = {
     PLAIN: Run(length=24, layers=6, width=128, steps=8000, lr=5e-4),

@@ -17,11 +17,11 @@ from sandlab.lenses.state_tracking import state_accuracy
 from sandlab.models.placed import PlacedTransformer
 from sandlab.models.recurrent import LSTM
 from sandlab.random import rng
+from sandlab.studies.automata.side_by_side import SideBySide
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
-from sandlab.worlds.base import Batch
 
-__all__ = ["SOURCE", "Probe", "Run", "SideBySide", "Task", "by_task", "per_task", "split", "train_crowd", "train_run"]
+__all__ = ["SOURCE", "Probe", "Run", "Task", "build", "by_task", "per_task", "split", "train_crowd", "train_run"]
 
 SOURCE = "Liu, Ash, Goel, Krishnamurthy and Zhang 2023, Transformers learn shortcuts to automata"
 
@@ -61,20 +61,6 @@ class Probe:
         if self.ones is not None:
             return world.task(length=self.length, law=(1 - self.ones, self.ones))
         return world.task(length=self.length, count=self.count)
-
-
-@dataclass(frozen=True)
-class SideBySide:
-    """Equal parts of several worlds, one after another: in a population with separate data, each member has its own."""
-
-    worlds: tuple[Automaton, ...]
-
-    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
-        parts = [world.sample(n // len(self.worlds), rng=rng) for world in self.worlds]
-        if len(parts) == 1:
-            return parts[0]
-        inputs, targets, mask = (torch.cat([getattr(part, name) for part in parts]) for name in _FIELDS)
-        return Batch(inputs, targets, mask)
 
 
 _FIELDS = ("inputs", "targets", "mask")
@@ -147,7 +133,7 @@ def train_crowd(run: Run) -> tuple[Population, dict[str, Any]]:
     plateau = Plateau(run.lr, patience=run.patience, weight_decay=1e-4) if run.patience >= 0 else None
     histories = train(
         crowd,
-        SideBySide(taught),
+        taught[0] if len(taught) == 1 else SideBySide(taught),
         steps=run.steps,
         batch_size=run.batch_size,
         rng=rng(run.seeds[0], "data", device=device),
