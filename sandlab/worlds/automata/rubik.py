@@ -69,7 +69,7 @@ class RubiksCube(World):
 
     def run(self, words: Int[Tensor, "example time"]) -> Int[Tensor, "example time sticker"]:
         """Where each sticker is after each turn, by associative scan over permutations."""
-        return prefix_products(self.turns.to(words.device)[words], compose_maps)
+        return prefix_products(self.turns.to(words.device)[words.T], compose_maps).transpose(0, 1)
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)

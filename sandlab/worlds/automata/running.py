@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sandlab.errors import BadInput
 from sandlab.worlds.algebra.semigroups import Semigroup, enumerate_semigroup
+from sandlab.worlds.automata.buffers import Buffers
 from sandlab.worlds.automata.scanning import ProductTable, compose_maps, prefix_products
 
 __all__ = ["Runner"]
@@ -20,19 +21,26 @@ SMALL_SEMIGROUP = 1024
 MOST_MAPPED_STATES = 64
 MOST_BLOCKS = 4096
 MOST_MAP_CELLS = 1 << 25
-CACHED_LETTERS = 1 << 18
+CACHED_LETTERS = 1 << 20
+MOST_PLACES = 1 << 15
+PACK = 1 + (1 << 16) + (1 << 32) + (1 << 48)
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A small semigroup's tables on one device. Elements are int32, states int64."""
+    """A small semigroup's tables on one device. Elements are int32, states int64.
+
+    block_letters    the k letters of each block
+    block_prefixes   the products of a block's first 1 … k letters, four of them packed into one int64 (16 bits each)
+    block_products   the product of each block
+    """
 
     letters: Int[Tensor, "letter"]
     products: ProductTable
     action: ProductTable
     block: int
     block_letters: Int[Tensor, "word position"]
-    block_prefixes: Int[Tensor, "word position"]
+    block_prefixes: Int[Tensor, "word packed"]
     block_products: Int[Tensor, "word"]
 
 
@@ -46,6 +54,7 @@ class Runner:
     def __init__(self, table: Int[np.ndarray, "state letter"]) -> None:
         self.table = np.ascontiguousarray(table, dtype=np.int64)
         self._on_device: dict[torch.device, Tables] = {}
+        self.buffers = Buffers()
 
     @cached_property
     def semigroup(self) -> Semigroup | None:
@@ -70,19 +79,22 @@ class Runner:
         if words.numel() == 0:
             return words.long()
         if self.semigroup is not None:
-            tables = self._tables(words.device)
-            elements = tables.letters.index_select(0, words.reshape(-1)).view(words.shape)
-            passed = prefix_products(elements, tables.products)
-            return tables.action(torch.full_like(passed, start), passed)
+            return torch.cat([self._run_table(part, start) for part in words.split(_rows(words))])
         table = torch.as_tensor(self.table, device=words.device)
         if self.states > MOST_MAPPED_STATES:
             return step_by_step(table, words, start)
         return self.run_maps(table.T[words], start)
 
+    def _run_table(self, words: Int[Tensor, "example time"], start: int) -> Int[Tensor, "example time"]:
+        tables = self._tables(words.device)
+        elements = tables.letters.index_select(0, words.T.reshape(-1)).view(words.shape[1], -1)
+        passed = prefix_products(elements, tables.products)
+        return tables.action.row(start, passed).T
+
     def run_maps(self, maps: Int[Tensor, "example time state"], start: int) -> Int[Tensor, "example time"]:
         """States after each of the given maps, a few examples at a time so that the maps fit into memory."""
         rows = max(1, MOST_MAP_CELLS // (maps.shape[1] * maps.shape[2]))
-        parts = [prefix_products(part, compose_maps)[..., start] for part in maps.split(rows)]
+        parts = [prefix_products(part.transpose(0, 1), compose_maps)[..., start].T for part in maps.split(rows)]
         return torch.cat(parts)
 
     def draw(
@@ -93,33 +105,39 @@ class Runner:
         Letters are drawn in blocks: a uniform number below |Σ|^k is k uniform letters, and the products of all such
         blocks stand in a table, so the scan is k times shorter.
         """
-        if self.semigroup is None or self.letters == 1 or rng.device.type != "cpu":
+        small = self.semigroup is not None and self.states * len(self.semigroup) < MOST_PLACES
+        if not small or self.letters == 1 or rng.device.type != "cpu":
             words = torch.randint(self.letters, (n, time), generator=rng, device=rng.device)
             return words, self.run(words, start)
         tables = self._tables(rng.device)
-        blocks = -(-time // tables.block)
-        words = torch.empty(n, blocks * tables.block, dtype=torch.int64)
-        states = torch.empty_like(words)
+        columns = -(-time // tables.block) * tables.block
+        words, states = self.buffers.empty(n, columns), self.buffers.empty(n, columns)
         # A few rows at a time: what lies between the draw and the result stays in the processor's cache.
-        rows = max(1, CACHED_LETTERS // words.shape[1])
+        rows = _rows(words)
         for first in range(0, n, rows):
             part = slice(first, first + rows)
             self._fill(tables, words[part], states[part], start, rng)
-        if words.shape[1] == time:
+        if columns == time:
             return words, states
         return words[:, :time].contiguous(), states[:, :time].contiguous()
 
     @staticmethod
     def _fill(tables: Tables, words: Tensor, states: Tensor, start: int, rng: torch.Generator) -> None:
-        shape = (len(words), words.shape[1] // tables.block)
-        drawn = torch.randint(len(tables.block_letters), shape, generator=rng, dtype=torch.int32).view(-1)
-        passed = prefix_products(tables.block_products.index_select(0, drawn).view(shape), tables.products)
-        before = torch.full_like(passed, start)
-        before[:, 1:] = tables.action(before[:, 1:], passed[:, :-1])
-        within = tables.block_prefixes.index_select(0, drawn).view(*shape, tables.block)
-        place = torch.add(within, before.unsqueeze(-1), alpha=tables.action.columns)
-        torch.index_select(tables.action.flat, 0, place.view(-1), out=states.view(-1))
-        torch.index_select(tables.block_letters, 0, drawn, out=words.view(-1, tables.block))
+        rows, blocks = len(words), words.shape[1] // tables.block
+        drawn = torch.randint(len(tables.block_letters), (rows, blocks), generator=rng, dtype=torch.int32)
+        passed = prefix_products(
+            tables.block_products.index_select(0, drawn.T.reshape(-1)).view(blocks, rows), tables.products
+        )
+        before = torch.full((rows, blocks), start)
+        before[:, 1:] = tables.action.row(start, passed[:-1]).T
+        flat = drawn.view(-1)
+        # state · columns + element is the place in the table of actions: four such places are made at once, one in
+        # each 16 bits of an int64, and taken apart by reading the memory as int16.
+        fourfold = before * (tables.action.columns * PACK)
+        packed = tables.block_prefixes.index_select(0, flat) + fourfold.view(-1, 1)
+        places = packed.view(torch.int16)[:, : tables.block].to(torch.int32)
+        torch.index_select(tables.action.flat, 0, places.reshape(-1), out=states.view(-1))
+        torch.index_select(tables.block_letters, 0, flat, out=words.view(-1, tables.block))
 
     def _tables(self, device: torch.device) -> Tables:
         if device not in self._on_device:
@@ -138,6 +156,9 @@ class Runner:
         for place in range(1, block):
             prefixes.append(products[prefixes[-1], self.semigroup.letters[digits[:, place]]])
 
+        packed = np.zeros((len(codes), 4 * -(-block // 4)), dtype=np.int16)
+        packed[:, :block] = np.stack(prefixes, 1)
+
         def tensor(values: np.ndarray, kind: torch.dtype) -> Tensor:
             return torch.as_tensor(np.ascontiguousarray(values)).to(device=device, dtype=kind)
 
@@ -147,9 +168,14 @@ class Runner:
             action=ProductTable(tensor(self.semigroup.maps.T.reshape(-1), torch.int64), size),
             block=block,
             block_letters=tensor(digits, torch.int64),
-            block_prefixes=tensor(np.stack(prefixes, 1), torch.int32),
+            block_prefixes=tensor(packed.view(np.int64), torch.int64),
             block_products=tensor(prefixes[-1], torch.int32),
         )
+
+
+def _rows(words: Tensor) -> int:
+    """How many words at a time: on a processor so few that they stay in its cache."""
+    return max(1, CACHED_LETTERS // words.shape[1]) if words.device.type == "cpu" else len(words)
 
 
 def step_by_step(

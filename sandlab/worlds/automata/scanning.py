@@ -13,22 +13,22 @@ __all__ = ["ProductTable", "compose_maps", "prefix_products"]
 
 
 def prefix_products(
-    elements: Int[Tensor, "example time *element"], compose: Callable[[Tensor, Tensor], Tensor]
-) -> Int[Tensor, "example time *element"]:
+    elements: Int[Tensor, "time *element"], compose: Callable[[Tensor, Tensor], Tensor]
+) -> Int[Tensor, "time *element"]:
     """x₁, x₁x₂, …, x₁⋯x_T for an associative product; `compose(earlier, later)` works on whole tensors.
 
     Neighbours are multiplied in pairs, the half as long row of products is scanned, and the gaps are filled: 2T
-    products in 2 log₂ T steps (Blelloch 1990).
+    products in 2 log₂ T steps (Blelloch 1990). Time is the first axis, so that every step works on whole rows.
     """
-    time = elements.shape[1]
-    if time == 1:
+    time = len(elements)
+    if time <= 1:
         return elements
-    pairs = prefix_products(compose(elements[:, 0 : time - time % 2 : 2], elements[:, 1::2]), compose)
+    pairs = prefix_products(compose(elements[0 : time - time % 2 : 2], elements[1::2]), compose)
     result = torch.empty_like(elements)
-    result[:, 1::2] = pairs
-    result[:, :1] = elements[:, :1]
+    result[1::2] = pairs
+    result[:1] = elements[:1]
     if time > 2:
-        result[:, 2::2] = compose(pairs[:, : (time - 1) // 2], elements[:, 2::2])
+        result[2::2] = compose(pairs[: (time - 1) // 2], elements[2::2])
     return result
 
 
@@ -50,3 +50,8 @@ class ProductTable:
     def __call__(self, rows: Int[Tensor, "*lead"], columns: Int[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
         place = torch.add(columns, rows, alpha=self.columns)
         return self.flat.index_select(0, place.reshape(-1)).view(place.shape)
+
+    def row(self, number: int, columns: Int[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
+        """The same for one fixed row."""
+        begin = number * self.columns
+        return self.flat[begin : begin + self.columns].index_select(0, columns.reshape(-1)).view(columns.shape)

@@ -108,7 +108,8 @@ class DyckStack(Family):
         point = torch.rand(n, time, generator=rng, device=rng.device)
         levels = torch.arange(self.depth + 1, device=rng.device)
         rises = (point.unsqueeze(-1) < self.types / (self.types + 1)) & (levels < self.depth) | (levels == 0)
-        depths = prefix_products(torch.where(rises, levels + 1, levels - 1), compose_maps)[..., 0]
+        steps = torch.where(rises, levels + 1, levels - 1).transpose(0, 1)
+        depths = prefix_products(steps, compose_maps)[..., 0].T
         before = torch.cat([torch.zeros_like(depths[:, :1]), depths[:, :-1]], 1)
         opens = depths > before
         kinds = torch.randint(self.types, (n, time), generator=rng, device=rng.device)

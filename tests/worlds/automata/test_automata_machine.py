@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sandlab as sl
+from sandlab.worlds.automata.buffers import Buffers
 from sandlab.worlds.automata.running import step_by_step
 
 
@@ -64,6 +65,21 @@ def test_block_draws_are_independent_uniform_letters():
     counts = np.bincount((words[:, 2:5] * torch.tensor([9, 3, 1])).sum(1).numpy(), minlength=27)
     # Pearson's statistic of 27 equally likely triples has mean 26 and standard deviation √52.
     assert ((counts - 40_000 / 27) ** 2 / (40_000 / 27)).sum() < 26 + 4 * 52**0.5
+
+
+def test_memory_is_used_again_only_when_nobody_holds_it():
+    buffers = Buffers()
+    first = buffers.empty(512, 1024)
+    first.fill_(7)
+    part, address = first[3:5], first.data_ptr()
+    del first
+    others = [buffers.empty(512, 1024).fill_(1) for _ in range(6)]
+    assert (part == 7).all() and address not in [other.data_ptr() for other in others]
+    del part, others
+    assert len({buffers.empty(512, 1024).data_ptr() for _ in range(5)}) == 1
+    machine = sl.worlds.Cyclic(size=3, length=1024)
+    batches = [machine.sample(300, rng=sl.rng(seed)) for seed in range(4)]
+    assert all((machine.run(batch.inputs) == batch.targets).all() for batch in batches)
 
 
 def test_letter_laws_fixed_counts_patterns_and_lengths_are_kept():
