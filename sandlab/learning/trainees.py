@@ -19,7 +19,7 @@ from sandlab.learning.objectives import Forward, Objective, Stacked, member_loss
 from sandlab.learning.population import Population
 from sandlab.worlds.base import Batch
 
-__all__ = ["Alone", "Crowd", "Trainee"]
+__all__ = ["Alone", "Crowd", "Trainee", "chosen_strategies"]
 
 
 class Trainee:
@@ -233,6 +233,11 @@ class Crowd(Trainee):
 
 
 _measured: dict[Any, str] = {}
+
+
+def chosen_strategies() -> list[str]:
+    """How populations were computed in this process, in the order in which it was measured."""
+    return list(_measured.values())
 
 
 def _seconds(compute: Callable[[], Any], limit: float | None = None) -> float:
