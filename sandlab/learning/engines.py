@@ -136,7 +136,7 @@ def make_engine(stepper: Stepper, source: Source, *, graph: bool | None = None) 
 
 def recordable(stepper: Stepper) -> bool:
     """Whether nothing in a step depends on Python numbers that change, or waits for the host."""
-    own_loss = hasattr(stepper.objective, "whole")
+    own_loss = hasattr(stepper.objective, "whole") and not getattr(stepper.objective, "steady", False)
     return not (isinstance(stepper.optimizer, TorchOptimizer) or own_loss or stepper.trainee.one_by_one)
 
 

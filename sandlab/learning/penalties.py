@@ -37,6 +37,11 @@ class Penalised:
     objective: Any = field(default_factory=CrossEntropy)
     penalties: tuple[Any, ...] = ()
 
+    @property
+    def steady(self) -> bool:
+        """Whether the loss is the same function at every step, so that a step can be recorded and replayed."""
+        return all(getattr(penalty, "steady", False) for penalty in self.penalties)
+
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
         """The objective alone: what evaluation reports."""
         return self.objective(logits, batch)
@@ -94,6 +99,10 @@ class Sharpening:
         integer("start", self.start, low=0)
         integer("steps", self.steps, low=1)
         integer("period", self.period, low=1)
+
+    @property
+    def steady(self) -> bool:
+        return self.schedule == "constant"
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def train_run(run: Run) -> dict[str, Any]:
         steps=run.steps,
         batch_size=run.batch_size,
         rng=rng(0, "data", device=run.device),
-        objective=Penalised(CrossEntropy(), penalties),
+        objective=Penalised(CrossEntropy(), penalties) if penalties else CrossEntropy(),
         optimizer="adam",
         lr=run.lr,
         schedule="cosine",

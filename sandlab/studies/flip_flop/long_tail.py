@@ -16,8 +16,8 @@ from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_see
 TITLES = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dense": "dense tail, FFL(0.1)"}
 
 
-TRANSFORMER = Run()
-RECURRENT = Run(model="lstm", width=128, steps=250, batch_size=16)
+TRANSFORMER = Run(checks=24)
+RECURRENT = Run(model="lstm", width=128, steps=400, batch_size=16)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ FULL = Settings(
             "A transformer learns to answer every read of its training distribution.",
             f"{SOURCE}, §4",
             "mean read error on FFL(0.8)",
-            Below(0.002),
+            Below(0.005),
             paper="about 0",
         ),
         Claim(

@@ -19,7 +19,7 @@ MLP = Run(model="additive with feed-forward", states=3, length=32, concentration
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 3
+    seeds: int = 5
     run: Run = RUN
     mlp_seeds: int = 2
     mlp: Run = MLP

@@ -78,7 +78,7 @@ def train_run(run: Run) -> dict[str, Any]:
             big = world.sample(run.batch_size * run.gradients, rng=fresh)
             film["gradient"].append(torch.as_tensor(gradient_norms(model, big)["all"]).cpu().numpy())
         if run.nearest:
-            film["nearest"].append(nearest_lag_set(model, world, few)["nearest"])
+            film["nearest"].append(nearest_lag_set(model, world, few[:128], smoothings=(0.0, 0.5))["nearest"])
 
     histories = train(
         crowd,

@@ -14,8 +14,8 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
 
-TRIGRAM = Run(steps=6000, looks=120, nearest=True)
-FOURGRAM = Run(states=3, order=3, length=128, heads=3, steps=2600, looks=100, test=2048, nearest=True)
+TRIGRAM = Run(steps=6000, looks=100, test=2048, nearest=True)
+FOURGRAM = Run(states=3, order=3, length=128, heads=3, steps=2600, looks=65, test=1024, nearest=True)
 
 
 @dataclass(frozen=True)
