@@ -66,7 +66,7 @@ def simulation_row(name: str, machine: Any, words: int, length: int) -> dict[str
     generator = sl.rng(0)
     sized = machine.task(length=length)
     sized.sample(2, rng=generator)
-    ours = speed(lambda: sized.sample(words, rng=generator).targets.numel())
+    ours = speed(lambda: sized.sample(words, rng=generator).targets.numel(), 3.0)
     baseline = speed(lambda: plain_simulation(machine, 64, length))
     title = f"{name}: {words} words of {length} letters"
     return {"name": title, "unit": "letters/s", "ours": ours, "baseline": baseline, "ratio": ours / baseline}

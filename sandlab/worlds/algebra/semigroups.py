@@ -14,6 +14,7 @@ __all__ = ["Semigroup", "enumerate_semigroup"]
 
 LARGEST = 2_000_000
 LARGEST_TABLE = 8192
+MOST_CODED_STATES = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,24 +115,71 @@ def enumerate_semigroup(letter_maps: Int[np.ndarray, "letter state"], limit: int
     states = letter_maps.shape[1]
     kind = np.uint8 if states <= 256 else np.uint16
     steps = letter_maps.astype(kind)
-    known: dict[bytes, int] = {}
-    parent: list[int] = []
-    last: list[int] = []
-    maps, right = _Rows(kind, states), _Rows(np.int32, len(steps))
-    letters = _enter(known, steps, maps, parent, last, np.full(len(steps), -1), np.arange(len(steps)))
+    known = _Codes(states) if states <= MOST_CODED_STATES else _Bytes()
+    maps, right, parent, last = _Rows(kind, states), _Rows(np.int32, len(steps)), [], []
+    letters, fresh = known.enter(steps)
+    maps.append(steps[fresh])
+    parent.append(np.full(len(fresh), -1))
+    last.append(fresh)
     begin = 0
-    while begin < len(known):
-        frontier = maps.rows[begin : len(known)]
-        begin, old = len(known), begin
+    while begin < maps.used:
+        frontier = maps.rows[begin : maps.used]
+        begin, old = maps.used, begin
         # successors[e, σ, q] = σ(e(q)): first the element, then the letter.
-        successors = steps[:, frontier].transpose(1, 0, 2)
-        parents = np.repeat(np.arange(old, begin), len(steps))
-        lasts = np.tile(np.arange(len(steps)), begin - old)
-        found = _enter(known, successors.reshape(-1, states), maps, parent, last, parents, lasts)
-        right.append(found.reshape(-1, len(steps)))
-        if len(known) > limit:
+        successors = steps[:, frontier].transpose(1, 0, 2).reshape(-1, states)
+        numbers, fresh = known.enter(successors)
+        right.append(numbers.reshape(-1, len(steps)))
+        maps.append(successors[fresh])
+        parent.append(old + fresh // len(steps))
+        last.append(fresh % len(steps))
+        if maps.used > limit:
             raise BadInput(f"the semigroup has more than {limit} elements: raise the limit or take a smaller machine")
-    return Semigroup(maps.rows, letters, right.rows, np.array(parent), np.array(last))
+    return Semigroup(maps.rows, letters, right.rows, np.concatenate(parent), np.concatenate(last))
+
+
+class _Codes:
+    """Numbers of maps of few states: a map is a whole number with its images as digits, looked up by bisection."""
+
+    def __init__(self, states: int) -> None:
+        self.weights = (states ** np.arange(states)).astype(np.int64)
+        self.sorted = np.empty(0, dtype=np.int64)
+        self.numbers = np.empty(0, dtype=np.int32)
+
+    def enter(self, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each map, and the rows at which maps appear for the first time, in order."""
+        codes = maps.astype(np.int64) @ self.weights
+        different, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        place: np.ndarray = np.searchsorted(self.sorted, different)
+        seen = np.zeros(len(different), dtype=bool)
+        inside = place < len(self.sorted)
+        seen[inside] = self.sorted[place[inside]] == different[inside]
+        numbers = np.empty(len(different), dtype=np.int32)
+        numbers[seen] = self.numbers[place[seen]]
+        order: np.ndarray = np.argsort(first[~seen], kind="stable")
+        fresh_numbers = np.empty(len(order), dtype=np.int32)
+        fresh_numbers[order] = len(self.sorted) + np.arange(len(order))
+        numbers[~seen] = fresh_numbers
+        self.numbers = np.insert(self.numbers, place[~seen], fresh_numbers)
+        self.sorted = np.insert(self.sorted, place[~seen], different[~seen])
+        return numbers[inverse.reshape(-1)], np.sort(first[~seen])
+
+
+class _Bytes:
+    """Numbers of maps of many states: a dictionary from their bytes."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, int] = {}
+
+    def enter(self, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each map, and the rows at which maps appear for the first time, in order."""
+        raw, width = np.ascontiguousarray(maps).tobytes(), maps.shape[1] * maps.itemsize
+        numbers, fresh = np.empty(len(maps), dtype=np.int32), []
+        for row in range(len(maps)):
+            before = len(self.known)
+            numbers[row] = self.known.setdefault(raw[row * width : (row + 1) * width], before)
+            if len(self.known) > before:
+                fresh.append(row)
+        return numbers, np.array(fresh, dtype=np.int64)
 
 
 class _Rows:
@@ -150,30 +198,3 @@ class _Rows:
     @property
     def rows(self) -> np.ndarray:
         return self.store[: self.used]
-
-
-def _enter(
-    known: dict[bytes, int],
-    candidates: np.ndarray,
-    maps: _Rows,
-    parent: list[int],
-    last: list[int],
-    parents: np.ndarray,
-    lasts: np.ndarray,
-) -> np.ndarray:
-    """Number the candidate maps; unseen ones become elements with the given parent and last letter."""
-    candidates = np.ascontiguousarray(candidates)
-    width = candidates.shape[1] * candidates.itemsize
-    raw = candidates.tobytes()
-    numbers = np.empty(len(candidates), dtype=np.int32)
-    fresh = []
-    for row in range(len(candidates)):
-        key = raw[row * width : (row + 1) * width]
-        number = known.setdefault(key, len(known))
-        numbers[row] = number
-        if number == len(parent):
-            fresh.append(row)
-            parent.append(int(parents[row]))
-            last.append(int(lasts[row]))
-    maps.append(candidates[fresh])
-    return numbers

@@ -22,8 +22,7 @@ MOST_MAPPED_STATES = 64
 MOST_BLOCKS = 4096
 MOST_MAP_CELLS = 1 << 25
 CACHED_LETTERS = 1 << 20
-MOST_PLACES = 1 << 15
-PACK = 1 + (1 << 16) + (1 << 32) + (1 << 48)
+PAIR = 1 + (1 << 32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Tables:
     """A small semigroup's tables on one device. Elements are int32, states int64.
 
     block_letters    the k letters of each block
-    block_prefixes   the products of a block's first 1 … k letters, four of them packed into one int64 (16 bits each)
+    block_prefixes   the products of a block's first 1 … k letters, two of them packed into one int64
     block_products   the product of each block
     """
 
@@ -105,37 +104,41 @@ class Runner:
         Letters are drawn in blocks: a uniform number below |Σ|^k is k uniform letters, and the products of all such
         blocks stand in a table, so the scan is k times shorter.
         """
-        small = self.semigroup is not None and self.states * len(self.semigroup) < MOST_PLACES
-        if not small or self.letters == 1 or rng.device.type != "cpu":
+        if self.semigroup is None or self.letters == 1 or rng.device.type != "cpu":
             words = torch.randint(self.letters, (n, time), generator=rng, device=rng.device)
             return words, self.run(words, start)
         tables = self._tables(rng.device)
         columns = -(-time // tables.block) * tables.block
         words, states = self.buffers.empty(n, columns), self.buffers.empty(n, columns)
+        # numpy draws small numbers twice as fast as torch; its seed is a draw from the caller's generator.
+        seed = int(torch.randint(2**62, (), generator=rng))
+        source = np.random.Generator(np.random.SFC64(seed))
         # A few rows at a time: what lies between the draw and the result stays in the processor's cache.
         rows = _rows(words)
         for first in range(0, n, rows):
             part = slice(first, first + rows)
-            self._fill(tables, words[part], states[part], start, rng)
+            self._fill(tables, words[part], states[part], start, source)
         if columns == time:
             return words, states
         return words[:, :time].contiguous(), states[:, :time].contiguous()
 
     @staticmethod
-    def _fill(tables: Tables, words: Tensor, states: Tensor, start: int, rng: torch.Generator) -> None:
+    def _fill(tables: Tables, words: Tensor, states: Tensor, start: int, source: np.random.Generator) -> None:
         rows, blocks = len(words), words.shape[1] // tables.block
-        drawn = torch.randint(len(tables.block_letters), (rows, blocks), generator=rng, dtype=torch.int32)
-        passed = prefix_products(
-            tables.block_products.index_select(0, drawn.T.reshape(-1)).view(blocks, rows), tables.products
-        )
-        before = torch.full((rows, blocks), start)
-        before[:, 1:] = tables.action.row(start, passed[:-1]).T
-        flat = drawn.view(-1)
-        # state · columns + element is the place in the table of actions: four such places are made at once, one in
-        # each 16 bits of an int64, and taken apart by reading the memory as int16.
-        fourfold = before * (tables.action.columns * PACK)
-        packed = tables.block_prefixes.index_select(0, flat) + fourfold.view(-1, 1)
-        places = packed.view(torch.int16)[:, : tables.block].to(torch.int32)
+        flat = torch.from_numpy(source.integers(len(tables.block_letters), size=rows * blocks, dtype=np.int32))
+        products = tables.block_products.index_select(0, flat).view(rows, blocks).T.contiguous()
+        passed = prefix_products(products, tables.products)
+        # state · columns + element is the place in the table of actions. Two such places are made at once, one in
+        # each half of an int64, and taken apart by reading the memory as int32.
+        columns = tables.action.columns
+        lines = (columns * PAIR) * tables.action.flat[start * columns : (start + 1) * columns]
+        before = torch.empty(rows, blocks, dtype=torch.int64)
+        before[:, 0] = columns * PAIR * start
+        before[:, 1:] = lines.index_select(0, passed[:-1].view(-1)).view(blocks - 1, rows).T
+        pairs = tables.block_prefixes.index_select(0, flat).add_(before.view(-1, 1))
+        places = pairs.view(torch.int32)
+        if tables.block % 2:
+            places = places[:, : tables.block]
         torch.index_select(tables.action.flat, 0, places.reshape(-1), out=states.view(-1))
         torch.index_select(tables.block_letters, 0, flat, out=words.view(-1, tables.block))
 
@@ -156,7 +159,7 @@ class Runner:
         for place in range(1, block):
             prefixes.append(products[prefixes[-1], self.semigroup.letters[digits[:, place]]])
 
-        packed = np.zeros((len(codes), 4 * -(-block // 4)), dtype=np.int16)
+        packed = np.zeros((len(codes), 2 * -(-block // 2)), dtype=np.int32)
         packed[:, :block] = np.stack(prefixes, 1)
 
         def tensor(values: np.ndarray, kind: torch.dtype) -> Tensor:

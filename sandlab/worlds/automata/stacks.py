@@ -15,7 +15,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, integer
 from sandlab.registry import register
 from sandlab.worlds.automata.family import Family, Observations
-from sandlab.worlds.automata.scanning import compose_maps, prefix_products
+from sandlab.worlds.automata.running import Runner
 from sandlab.worlds.automata.words import bounds
 
 __all__ = ["DyckStack"]
@@ -88,6 +88,12 @@ class DyckStack(Family):
         table[codes] = torch.arange(len(codes))
         return table
 
+    @cached_property
+    def _walk(self) -> Runner:
+        """The depth alone: letter 1 rises unless the stack is full, letter 0 falls unless it is empty."""
+        levels = range(self.depth + 1)
+        return Runner(np.array([[max(d - 1, 0) if d else 1, d + 1 if d < self.depth else d - 1] for d in levels]))
+
     def letter_law(self) -> np.ndarray:
         legal = self.table != self.states - 1
         # The sink allows nothing; data never reach it, any law will do.
@@ -105,11 +111,8 @@ class DyckStack(Family):
         time = bounds(self.length)[1]
         if self.start != 0:
             raise BadInput(f"start must be 0, the empty stack, to draw legal words, got {self.start}")
-        point = torch.rand(n, time, generator=rng, device=rng.device)
-        levels = torch.arange(self.depth + 1, device=rng.device)
-        rises = (point.unsqueeze(-1) < self.types / (self.types + 1)) & (levels < self.depth) | (levels == 0)
-        steps = torch.where(rises, levels + 1, levels - 1).transpose(0, 1)
-        depths = prefix_products(steps, compose_maps)[..., 0].T
+        rises = torch.rand(n, time, generator=rng, device=rng.device) < self.types / (self.types + 1)
+        depths = self._walk.run(rises.long(), 0)
         before = torch.cat([torch.zeros_like(depths[:, :1]), depths[:, :-1]], 1)
         opens = depths > before
         kinds = torch.randint(self.types, (n, time), generator=rng, device=rng.device)

@@ -1,0 +1,250 @@
+"""Pictures of automata: state diagrams, Cayley graphs, multiplication tables, decomposition towers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from sandlab.errors import BadInput
+from sandlab.figures import COLOURS, heatmap, new, style
+from sandlab.worlds.algebra.semigroups import Semigroup
+from sandlab.worlds.automata.counters import Grid, GridProduct
+from sandlab.worlds.automata.machine import Automaton
+from sandlab.worlds.automata.rubik import RUBIK_TURNS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "draw_cayley_graph",
+    "draw_machine",
+    "draw_multiplication_table",
+    "draw_rubik_net",
+    "draw_tower",
+]
+
+MOST_NODES = 130
+
+
+def draw_machine(machine: Automaton, axis: Axes | None = None, title: str = "") -> Figure:
+    """The state diagram: circles for states (the start has a thick rim, accepting ones two), arrows for letters."""
+    if machine.states > MOST_NODES:
+        raise BadInput(f"a diagram of {machine.states} states cannot be read: at most {MOST_NODES}")
+    places = _places(machine)
+    figure, axis = _panel(axis, places)
+    edges: dict[tuple[int, int], list[str]] = {}
+    # Letters that leave every state alone would only add a loop everywhere.
+    idle = [letter for letter, row in enumerate(machine.maps) if (row == np.arange(machine.states)).all()]
+    for state, row in enumerate(machine.transitions):
+        for letter, following in enumerate(row):
+            if letter not in idle:
+                edges.setdefault((state, following), []).append(machine.letters[letter])
+    _draw_edges(axis, places, {pair: (_shorten(names), "#555555") for pair, names in edges.items()})
+    names = machine.names_of_states
+    for state, (x, y) in enumerate(places):
+        width = 2.6 if state == machine.start else 1.0
+        _node(axis, x, y, names[state], COLOURS[0], width)
+        if machine.accepting and state in machine.accepting:
+            axis.scatter([x], [y], s=250, facecolors="none", edgecolors=COLOURS[0], linewidths=0.9, zorder=4)
+    stays = f"; {', '.join(machine.letters[letter] for letter in idle)} stays" if idle else ""
+    _title(axis, title or f"{type(machine).__name__}: {machine.states} states, {machine.alphabet} letters{stays}")
+    return figure
+
+
+def draw_cayley_graph(
+    semigroup: Semigroup, axis: Axes | None = None, title: str = "", letters: Sequence[str] = ()
+) -> Figure:
+    """Elements as points, one colour of arrows per letter: from e to "e, then the letter". The identity is yellow."""
+    if len(semigroup) > MOST_NODES:
+        raise BadInput(f"a Cayley graph of {len(semigroup)} elements cannot be read: at most {MOST_NODES}")
+    places = _spread(semigroup)
+    figure, axis = _panel(axis, places)
+    for letter in range(semigroup.right.shape[1]):
+        pairs = {(e, int(f)): ("", COLOURS[letter % len(COLOURS)]) for e, f in enumerate(semigroup.right[:, letter])}
+        _draw_edges(axis, places, pairs, bend=0.12 + 0.06 * letter)
+        axis.plot(
+            [], [], color=COLOURS[letter % len(COLOURS)], label=letters[letter] if letters else f"letter {letter}"
+        )
+    sizes = 60 if len(semigroup) > 30 else 130
+    axis.scatter(*places.T, s=sizes, color="white", edgecolors="#222222", zorder=3)
+    for element, (x, y) in enumerate(places):
+        if len(semigroup) <= 30:
+            axis.text(x, y, str(element), ha="center", va="center", fontsize=7, zorder=4)
+    if semigroup.has_identity:
+        axis.scatter(*places[semigroup.identity], s=sizes, color="#ffd97d", edgecolors="#222222", zorder=3.5)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    _title(axis, title or f"Cayley graph: {len(semigroup)} elements")
+    return figure
+
+
+def draw_multiplication_table(semigroup: Semigroup, axis: Axes | None = None, title: str = "") -> Figure:
+    """products[e, f], first e then f, as colours."""
+    with style():
+        if axis is None:
+            _, (axis,) = new(width=4.2, height=3.6)
+        heatmap(axis, semigroup.products, title=title or "first row, then column", x="then", y="first", bar=False)
+    return axis.figure  # type: ignore[return-value]
+
+
+def draw_tower(machine: Automaton, axis: Axes | None = None, title: str = "") -> Figure:
+    """The holonomy decomposition: a box per component, levels from the top, each with its tiles and its group."""
+    form = machine.decomposition
+    rows = {level: [c for c in form.components if c.level == level] for level in range(form.levels, 0, -1)}
+    widest = max((len(row) for row in rows.values()), default=1)
+    with style():
+        if axis is None:
+            _, (axis,) = new(width=max(5.0, 2.3 * widest), height=0.9 + 0.85 * max(1, form.levels))
+        for place, (level, row) in enumerate(rows.items()):
+            for number, component in enumerate(row):
+                x = (number + 0.5) * widest / len(row)
+                _component_box(axis, machine, component, x, -place)
+            axis.text(-0.1, -place, f"level {level}", ha="right", va="center", fontsize=9, color="#555555")
+        axis.set(xlim=(-0.8, widest), ylim=(-form.levels + 0.35, 0.6), title=title or "Levels that permute or reset")
+        axis.axis("off")
+    return axis.figure  # type: ignore[return-value]
+
+
+def draw_rubik_net(axis: Axes | None = None, turn: str | None = None) -> Figure:
+    """The 48 stickers on the unfolded cube; with a turn, arrows show where it carries them."""
+    with style():
+        if axis is None:
+            _, (axis,) = new(width=6.4, height=4.8)
+        corners = {"U": (3, 6), "L": (0, 3), "F": (3, 3), "R": (6, 3), "B": (9, 3), "D": (3, 0)}
+        where = {}
+        for face, (left, bottom) in enumerate(corners.values()):
+            cells = [(column, row) for row in (2, 1, 0) for column in (0, 1, 2)]
+            cells.remove((1, 1))
+            for number, (column, row) in enumerate(cells):
+                where[8 * face + number + 1] = (left + column + 0.5, bottom + row + 0.5)
+            axis.text(left + 1.5, bottom + 1.5, list(corners)[face], ha="center", va="center", fontweight="bold")
+        for sticker, (x, y) in where.items():
+            axis.add_patch(_square(x, y))
+            axis.text(x, y, str(sticker), ha="center", va="center", fontsize=7)
+        for cycle in RUBIK_TURNS.get(turn or "", []):
+            for origin, goal in zip(cycle, cycle[1:] + cycle[:1]):
+                axis.annotate(
+                    "",
+                    where[goal],
+                    where[origin],
+                    arrowprops={"arrowstyle": "->", "color": COLOURS[1], "connectionstyle": "arc3,rad=0.25"},
+                )
+        axis.set(xlim=(-0.2, 12.2), ylim=(-0.2, 9.2), aspect="equal")
+        _title(axis, f"Rubik's cube, turn {turn}" if turn else "Rubik's cube: 48 stickers that move")
+        axis.axis("off")
+    return axis.figure  # type: ignore[return-value]
+
+
+def _square(x: float, y: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor="#eef3f7", edgecolor="#8a8d91")
+
+
+def _component_box(axis: Axes, machine: Automaton, component: Any, x: float, y: float) -> None:
+    names, sets = machine.names_of_states, machine.decomposition.sets
+
+    def written(number: int) -> str:
+        inside = [names[state] for state in np.flatnonzero(sets[number])]
+        return "{" + ",".join(inside) + "}" if len(inside) <= 4 else f"{{{inside[0]},…,{inside[-1]}}}"
+
+    tiles = [written(tile) for tile in component.tiles]
+    listed = " ".join(tiles[:3]) + (f" … ({len(tiles)})" if len(tiles) > 3 else "")
+    group = component.group_name
+    text = f"{written(component.representative)}: {listed}\n{'resets only' if group.startswith('the triv') else group}"
+    shade = "#eef3f7" if group.startswith("the triv") else "#fbe3c0"
+    box = {"boxstyle": "round,pad=0.35", "facecolor": shade, "edgecolor": "#8a8d91"}
+    axis.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
+
+
+def _places(machine: Automaton) -> Float[np.ndarray, "state 2"]:
+    """Walks on a line or a grid as such; everything else on a circle."""
+    if isinstance(machine, Grid):
+        return np.column_stack([np.arange(machine.states), np.zeros(machine.states)]) * 1.4
+    if isinstance(machine, GridProduct) and len(machine.sizes) == 2:
+        return np.array([(y, -x) for x, y in np.ndindex(*machine.sizes)], dtype=float) * 1.5
+    return _circle(machine.states)
+
+
+def _circle(count: int) -> Float[np.ndarray, "point 2"]:
+    angle = math.pi / 2 - 2 * math.pi * np.arange(count) / max(count, 1)
+    return np.column_stack([np.cos(angle), np.sin(angle)]) * max(1.0, count / 4.5)
+
+
+def _spread(semigroup: Semigroup) -> Float[np.ndarray, "element 2"]:
+    """A force-directed layout of the Cayley graph, the same every time."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(semigroup)))
+    graph.add_edges_from((e, int(f)) for e, row in enumerate(semigroup.right) for f in row if e != f)
+    laid = nx.kamada_kawai_layout(graph) if nx.is_connected(graph) else nx.spring_layout(graph, seed=0)
+    return np.array([laid[element] for element in range(len(semigroup))]) * math.sqrt(len(semigroup)) * 0.9
+
+
+def _panel(axis: Axes | None, places: np.ndarray) -> tuple[Any, Any]:
+    low, high = places.min(0) - 0.75, places.max(0) + 0.75
+    if axis is None:
+        span = high - low
+        with style():
+            _, (axis,) = new(
+                width=float(np.clip(0.85 * span[0], 3.2, 9)), height=float(np.clip(0.85 * span[1], 2.0, 8))
+            )
+    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    axis.axis("off")
+    return axis.figure, axis
+
+
+def _title(axis: Axes, text: str) -> None:
+    axis.set_title(text, loc="left", fontweight="bold", fontsize=10.5)
+
+
+def _node(axis: Axes, x: float, y: float, name: str, colour: str, width: float) -> None:
+    axis.scatter([x], [y], s=420, color="white", edgecolors=colour, linewidths=width, zorder=3)
+    axis.text(x, y, name, ha="center", va="center", fontsize=8 if len(name) <= 3 else 6.5, zorder=5)
+
+
+def _draw_edges(
+    axis: Axes, places: np.ndarray, edges: dict[tuple[int, int], tuple[str, str]], bend: float = 0.18
+) -> None:
+    centre = places.mean(0)
+    for (origin, goal), (label, colour) in edges.items():
+        if origin == goal:
+            _loop(axis, places[origin], centre, label, colour)
+            continue
+        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "shrinkA": 11, "shrinkB": 11}
+        arrow["connectionstyle"] = f"arc3,rad={bend}"
+        axis.annotate("", places[goal], places[origin], arrowprops=arrow, zorder=2)
+        if label:
+            step = places[goal] - places[origin]
+            middle = (places[goal] + places[origin]) / 2 + bend * 0.62 * np.array([step[1], -step[0]])
+            _label(axis, middle, label, colour)
+
+
+def _loop(axis: Axes, place: np.ndarray, centre: np.ndarray, label: str, colour: str) -> None:
+    """An arrow from a state to itself, on the side away from the middle."""
+    away = place - centre
+    if abs(away[1]) < 1e-9:
+        away = np.array([0.0, 1.0])
+    away = away / np.linalg.norm(away)
+    side = np.array([-away[1], away[0]])
+    begin, end = place + 0.22 * away + 0.16 * side, place + 0.22 * away - 0.16 * side
+    arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "connectionstyle": "arc3,rad=-1.6"}
+    axis.annotate("", end, begin, arrowprops=arrow, zorder=2)
+    if label:
+        _label(axis, place + 0.6 * away, label, colour)
+
+
+def _label(axis: Axes, place: np.ndarray, text: str, colour: str) -> None:
+    box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    axis.text(
+        float(place[0]), float(place[1]), text, ha="center", va="center", fontsize=7.5, color=colour, bbox=box, zorder=6
+    )
+
+
+def _shorten(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, … ({len(names)})"
