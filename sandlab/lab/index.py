@@ -38,8 +38,20 @@ class Index:
     def create(self) -> None:
         """Make the tables when they are missing."""
         with self._open() as connection:
-            connection.execute("pragma journal_mode = wal")
+            (mode,) = connection.execute("pragma journal_mode").fetchone()
+            if mode != "wal":
+                connection.execute("pragma journal_mode = wal")
             connection.executescript(_TABLES)
+
+    def damaged(self) -> bool:
+        """Whether the file is no index; one that is only busy is fine."""
+        try:
+            self.create()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            return True
+        return False
 
     def add(self, table: str, row: dict[str, Any], *more: dict[str, Any]) -> None:
         """Insert rows of the same columns in one transaction; a row with the same primary key is replaced."""

@@ -75,10 +75,9 @@ class Store:
         made = store if isinstance(store, Store) else cls(store)
         with refuse_when_full(made.folder):
             made.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            made.index.create()
-        except sqlite3.DatabaseError:
-            made.rebuild()
+        with made.claim("index"):  # of several runs that begin at once, one makes the tables
+            if made.index.damaged():
+                made.rebuild()
         made._tidy()
         return made
 

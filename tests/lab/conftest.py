@@ -55,8 +55,10 @@ class Drive:
 
     def lines(self, word: str) -> list[int]:
         """Seeds of the jobs that left a line with this word."""
-        text = self.log.read_text() if self.log.exists() else ""
-        return [int(line.split()[1]) for line in text.splitlines() if line.startswith(word)]
+        return [int(line.split()[1]) for line in self.log_lines() if line.startswith(word)]
+
+    def log_lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
 
     def wait_for(self, condition: Callable[[], bool], process: subprocess.Popen) -> None:
         deadline = time.monotonic() + 240

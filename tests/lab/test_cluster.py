@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 
 import pytest
+import toys
 from toys import average, uniform
 
 import sandlab as sl
@@ -20,7 +21,9 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-def two_nodes():
+def two_nodes(drive, monkeypatch):
+    """Two raylets, the second of them, and the address of the client port; workers write to the drive's log."""
+    monkeypatch.setenv(toys.LOG, str(drive.log))
     from ray.cluster_utils import Cluster as Raylets
 
     with socket.socket() as free:
@@ -37,7 +40,7 @@ def two_nodes():
 
 def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
     raylets, second, door = two_nodes
-    settings = {"seeds": 40, "pause": 0.3}
+    settings = {"seeds": 40, "pause": 0.4}
     process = drive.start(door, **settings)
     drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 6, process)
     os.kill(process.pid, signal.SIGKILL)
@@ -46,7 +49,8 @@ def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tm
     assert 6 <= kept < 40
 
     process = drive.start(f"ray:{raylets.address}", **settings)
-    drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= kept + 4, process)
+    before = len(drive.log_lines())
+    drive.wait_for(lambda: _is_busy(second.node_id, drive.log_lines()[before:]), process)
     raylets.remove_node(second, allow_graceful=False)
     answer = drive.finish(process)
 
@@ -59,6 +63,12 @@ def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tm
     assert max(Counter(row["key"] for row in rows).values()) == 1
     whole = sl.run(uniform, store=tmp_path / "other", settings=settings | {"pause": 0.0})
     assert answer["metrics"] == whole.metrics
+
+
+def _is_busy(node: str, lines: list[str]) -> bool:
+    """Whether a node has finished a job and is in the middle of another."""
+    words = [line.split()[0] for line in lines if line.endswith(f" {node}")]
+    return words.count("start") > words.count("done") >= 1
 
 
 def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_wishes(tmp_path, monkeypatch):

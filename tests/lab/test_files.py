@@ -130,3 +130,18 @@ def test_the_index_says_when_the_disk_is_full(tmp_path):
         index.add("jobs", *rows)
     index._open = real  # type: ignore[method-assign]
     assert index.rows("select * from jobs") == []
+
+
+def test_processes_that_open_a_new_store_together_lose_no_row(tmp_path):
+    code = (
+        "import sys\n"
+        "from sandlab.lab.store import Store\n"
+        "store = Store.open(sys.argv[1])\n"
+        "for number in range(20):\n"
+        "    row = {'job': '', 'code': '', 'seconds': 0, 'bytes': 0, 'created': 0}\n"
+        "    store.index.add('jobs', {'key': f'{sys.argv[2]}-{number}', **row})\n"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "runs"), str(each)]) for each in range(5)]
+    assert [writer.wait() for writer in writers] == [0] * 5
+    rows = Index(tmp_path / "runs" / "index.sqlite").rows("select key from jobs")
+    assert {row["key"] for row in rows} == {f"{each}-{number}" for each in range(5) for number in range(20)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 
@@ -37,9 +38,15 @@ def log(line: str) -> None:
             file.write(line + "\n")
 
 
+def node() -> str:
+    """The Ray node this runs on, or nothing."""
+    ray = sys.modules.get("ray")
+    return f" {ray.get_runtime_context().get_node_id()}" if ray is not None and ray.is_initialized() else ""
+
+
 def average(config: Toy) -> dict:
     integer("size", config.size, low=1)
-    log(f"start {config.seed}")
+    log(f"start {config.seed}{node()}")
     time.sleep(config.pause)
     if config.trouble == "raise" and config.seed == 3:
         raise RuntimeError("the third one breaks")
@@ -54,7 +61,7 @@ def average(config: Toy) -> dict:
         import torch  # only here: the fault tests start many processes, and torch takes seconds to load
 
         result["head"] = torch.from_numpy(draws[:4])
-    log(f"done {config.seed}")
+    log(f"done {config.seed}{node()}")
     return result
 
 
