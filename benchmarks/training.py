@@ -116,9 +116,10 @@ def compare(
     """
     few = min(members, 8)
     way = population(factory, members, 2, batch_size)  # measures once which way of computing members is fastest
-    once = max(1e-3, cpu_seconds(lambda: plain_loop(factory, 1, 2, batch_size)) / 2)
-    steps = max(2, min(40, int(patience / 6 / (once * few))))
-    own_steps = max(2, min(steps, int(patience / 3 / (once * members))))
+    plain_loop(factory, 1, 2, batch_size)
+    once = cpu_seconds(lambda: plain_loop(factory, 1, 4, batch_size)) / 4
+    steps = max(8, min(40, int(patience / 6 / (once * few))))
+    own_steps = max(4, min(steps, int(patience / 3 / (once * members))))
     plain = ours = float("inf")
     start = time.process_time()
     while time.process_time() - start < patience or plain == float("inf"):

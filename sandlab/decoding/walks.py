@@ -45,8 +45,8 @@ class VGB(Decoder):
         its parent        with weight V(y)
         its child y∘a     with weight π(a|y)·V(y∘a)
     The walk is reversible; whatever V is inside the tree, the stationary law on complete strings is exactly
-    proportional to π(y)·τ(y) once V equals the tilt τ there. Rohatgi, Shabalin, Botta, Li, Foster & Risteski 2025;
-    with a uniform generator and a 0/1 tilt it is the walk of Sinclair & Jerrum 1989.
+    proportional to π(y)·τ(y) once V equals the tilt τ there; with a uniform generator and a 0/1 tilt it is the walk of
+    Sinclair & Jerrum 1989. Rohatgi, Shetty, Saless, Li, Moitra, Risteski & Foster 2025.
 
     returns       "first-leaf": the first complete string that is reached (fast, and the law is exact when V is);
                   "uniform-time": the node after a uniformly drawn number of steps in 1..T, again from the root until

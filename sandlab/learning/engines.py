@@ -123,7 +123,7 @@ class Replayed:
 
 def make_engine(stepper: Stepper, source: Source, *, graph: bool | None = None) -> Engine:
     """Recorded steps on a GPU where every part allows it, ordinary ones otherwise."""
-    allowed = stepper.trainee.rows[0].is_cuda and graph is not False and recordable(stepper)
+    allowed = stepper.trainee.on_gpu and graph is not False and recordable(stepper)
     if not allowed:
         return Eager(stepper, source)
     try:

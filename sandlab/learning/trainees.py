@@ -43,6 +43,10 @@ class Trainee:
     def __len__(self) -> int:
         return self.rows[0].shape[0]
 
+    @property
+    def on_gpu(self) -> bool:
+        return self.rows[0].is_cuda
+
     def compute(self, batch: Batch, objective: Objective) -> tuple[Tensor, list[Tensor]]:
         """Losses (member) and gradient rows; the rows are overwritten by the next call."""
         raise NotImplementedError
@@ -214,7 +218,7 @@ class Crowd(Trainee):
         together = "native" if carries else "vmap"
         if self.model.strategy != "auto":
             self.strategy = self.model.strategy
-        elif self.rows[0].is_cuda or self.model.hooked:
+        elif self.on_gpu or self.model.hooked:
             self.strategy = together
         else:
             self.strategy = self._fastest(together, batch, objective)

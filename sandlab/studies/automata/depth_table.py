@@ -14,7 +14,7 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.worlds.automata.catalogue import DEPTH_TABLE
 
-SMALL = Run(length=10, steps=800)
+SMALL = Run(length=10, steps=600)
 QUICK = ("C2", "flip-flop", "Grid4", "S5")
 PUBLISHED = {
     "Dyck4_2": 1, "Grid4": 1, "Grid9": 2, "C2": 2, "C3": 4, "C4": 4, "C5": 2, "C6": 4, "C7": 3, "C8": 3, "C2^2": 3,
@@ -132,7 +132,7 @@ def depth_table(config: Settings, lab: Lab) -> Outcome:
     more layers, and S₅, which is not solvable, the most: no construction of constant depth is known for it.
 
     Published: length 100, width 512, depths 1 to 16, twenty runs, up to 5 million words and ten thousand GPU-hours.
-    Quick: C₂, flip-flop, Grid₄ and S₅ with words of 10 letters, 1 and 2 layers of width 64, 800 batches of 64 words, 2
+    Quick: C₂, flip-flop, Grid₄ and S₅ with words of 10 letters, 1 and 2 layers of width 64, 600 batches of 64 words, 2
     seeds. Full: all automata, 16 letters, depths 1, 2, 4 and 8 of width 128, 4 seeds, 5000 batches of 64 words (320 000
     words; the paper took 600 000 and more). All automata of one depth form one population: each member reads its own
     automaton, alphabets and classes are padded to the largest. Sinusoidal positions, layer norm before each block,

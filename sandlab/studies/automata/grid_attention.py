@@ -148,13 +148,14 @@ def attend(run: Run) -> dict[str, Any]:
     maps = list(attention_maps(crowd, test.inputs, average=False).values())
     scores = [boundary_scores(pattern, test.truth["states"], walls) for pattern in maps]
     result = {name: torch.stack([score[name] for score in scores], 1).cpu().numpy() for name in _SCORES}
+    shown = _telling(test.truth["states"], walls)
     first = [boundary_scores(pattern, test.truth["states"], walls)["score"].flatten(1) for pattern in before]
     return result | {
         "before": torch.cat(first, 1).amax(1).cpu().numpy(),
         "token": found["token"][0],
         "uniform": torch.stack([attention_uniformity(p).mean(1) for p in maps], 1).cpu().numpy(),
-        "maps": torch.stack([pattern[0, 0] for pattern in maps]).float().cpu().numpy(),
-        "states": test.truth["states"][0].cpu().numpy(),
+        "maps": torch.stack([pattern[0, shown] for pattern in maps]).float().cpu().numpy(),
+        "states": test.truth["states"][shown].cpu().numpy(),
     }
 
 
@@ -162,15 +163,22 @@ def _circuit_scores(run: Run) -> dict[str, np.ndarray]:
     """The same scores for the second layer of the exact circuit, and its maps; its padding is left out."""
     world = run.tasks[0].world(run.length)
     circuit = gridworld_circuit(world, run.length)
-    test = world.sample(16, rng=rng(5, "walks"))
+    test = world.sample(64, rng=rng(5, "walks"))
     pattern = list(attention_maps(circuit, test.inputs, average=False).values())[1]
     seen = pattern[..., -run.length :, -run.length :]
-    scores = boundary_scores(seen, test.truth["states"], (0, world.states - 1))
+    walls = (0, world.states - 1)
+    shown = _telling(test.truth["states"], walls)
     return {
-        "score": scores["score"].numpy(),
-        "maps": seen[0].float().numpy(),
-        "states": test.truth["states"][0].numpy(),
+        "score": boundary_scores(seen, test.truth["states"], walls)["score"].numpy(),
+        "maps": seen[shown].float().numpy(),
+        "states": test.truth["states"][shown].numpy(),
     }
+
+
+def _telling(states: torch.Tensor, walls: tuple[int, int]) -> int:
+    """The walk that visits both walls most evenly."""
+    visits = torch.stack([(states == wall).sum(1) for wall in walls])
+    return int(visits.amin(0).argmax())
 
 
 def _draw(result: dict[str, Any], circuit: dict[str, np.ndarray], run: Run) -> Any:

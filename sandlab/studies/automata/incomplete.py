@@ -12,8 +12,8 @@ from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 
-SMALL = Run(length=10, steps=900)
-LSTM = Run(model="lstm", length=10, steps=600, lr=3e-3)
+SMALL = Run(length=10, steps=600)
+LSTM = Run(model="lstm", length=10, steps=500, lr=3e-3)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def incomplete(config: Settings, lab: Lab) -> Outcome:
     The test is on all positions. The expected gradient is the same for every p; a smaller p makes it noisier. The
     transformer must find the automaton from scattered states; the LSTM's recurrence is the automaton's own shape.
 
-    Published: length 100, S₅ with 16 layers and C₂, 25 runs. Quick: D₆ with 10 letters, 2 layers of width 64, 900
+    Published: length 100, S₅ with 16 layers and C₂, 25 runs. Quick: D₆ with 10 letters, 2 layers of width 64, 600
     batches of 64 words, p in {1, 0.1, 0.02}, 3 seeds. Full: S₅ and C₂ with 12 letters, 6 layers of width 128, 6000
     batches of 64 words, p from 1 to 0.01, 4 seeds; all p and both automata are one population.
 

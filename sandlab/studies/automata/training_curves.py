@@ -12,7 +12,7 @@ from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 
-SMALL = Run(steps=1000, schedule="constant", looks=50, looked_at=256)
+SMALL = Run(length=20, batch_size=48, lr=2e-3, steps=700, schedule="constant", looks=35, looked_at=256)
 LARGE = Run(
     tasks=(Task("C2"), Task("S5")),
     length=20,
@@ -73,8 +73,8 @@ def training_curves(config: Settings, lab: Lab) -> Outcome:
     plateaus, jump at different times, and sometimes fall back: whether a given number of steps suffices is a matter of
     luck, which is why the tables of this chapter give the best and the median of several runs.
 
-    Published: C₂ and S₅ at length 100, ten runs each. Quick: C₂, 12 letters, 2 layers of width 64, 1000 batches of 64
-    words at rate 1e-3, 4 seeds. Full: C₂ and S₅, 20 letters, 4 layers of width 128, 6000 batches at 5e-4, 10 seeds.
+    Published: C₂ and S₅ at length 100, ten runs each. Quick: C₂, 20 letters, 2 layers of width 64, 700 batches of 48
+    words at rate 2e-3, 4 seeds. Full: C₂ and S₅, 20 letters, 4 layers of width 128, 6000 batches at 5e-4, 10 seeds.
 
     What to look for: the vertical distance between lines in the middle of the figure, the steep parts, and the dents.
     The second panel (full) is S₅, which this depth does not solve: it creeps.

@@ -149,7 +149,7 @@ class _Codes:
         """The number of each map, and the rows at which maps appear for the first time, in order."""
         codes = maps.astype(np.int64) @ self.weights
         different, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        place: np.ndarray = np.searchsorted(self.sorted, different)
+        place = np.asarray(np.searchsorted(self.sorted, different))
         seen = np.zeros(len(different), dtype=bool)
         inside = place < len(self.sorted)
         seen[inside] = self.sorted[place[inside]] == different[inside]

@@ -1,0 +1,338 @@
+"""Every construction of the chapter, exact and measured; what is printed wrongly, shown to fail."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sandlab.circuits.automata.drawing import draw_attention_flow, draw_wiring
+from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
+from sandlab.circuits.automata.scan import scan_circuit
+from sandlab.figures import new, style
+from sandlab.studies.automata.construction_jobs import (
+    DepthJob,
+    NamedJob,
+    RandomJob,
+    check_named,
+    check_random,
+    measure_depths,
+)
+from sandlab.studies.base import Lab, Outcome, study
+from sandlab.studies.claims import Above, Below, Claim, Equals
+from sandlab.worlds.automata.catalogue import named_machine
+from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net, draw_tower
+
+SOURCE = "Liu, Ash, Goel, Krishnamurthy & Zhang 2023"
+SERIES = {"D6": 4, "D8": 7, "Q8": 7, "A4": 7, "S4": 10}
+FEW = ("C2", "C3", "C2^3", "flip-flop", "memory4", "Grid4", "Grid9", "D6", "D8", "Q8", "A4", "S4", "A5", "S5", "abab")
+MORE = (*FEW, *(f"C{n}" for n in range(4, 9)), "C2^2", "Grid3x4", "Dyck2_1", "Dyck4_2")
+
+
+@dataclass(frozen=True)
+class ConstructionSettings:
+    """`machines` random automata on all words of `exhaustive` letters and on `words` words of `length`."""
+
+    machines: int = 16
+    length: int = 64
+    words: int = 10
+    exhaustive: int = 6
+    named: tuple[str, ...] = FEW
+    named_words: int = 8
+    lengths: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+    seeds: int = 1
+
+
+CLAIMS = (
+    Claim(
+        "scan-exact",
+        "A transformer of ⌈log₂ T⌉ layers simulates every automaton.",
+        f"{SOURCE}, Theorem 1",
+        "wrong states over all random machines, starts and words",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "cascade-exact",
+        "A transformer whose depth does not depend on T simulates every solvable automaton.",
+        f"{SOURCE}, Theorem 2",
+        "wrong states over all random machines, starts and words",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "named-exact",
+        "Every construction that applies to a named automaton is exact on it.",
+        f"{SOURCE}, Lemmas 15 to 21 and Theorem 3",
+        "wrong states over named automata, constructions, starts and words",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "scan-depth",
+        "The scan takes exactly ⌈log₂ T⌉ layers.",
+        f"{SOURCE}, Theorem 1",
+        "largest difference in layers",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "scan-norm",
+        "Its largest weight is max{4n + 2, 10 T √(log n + log T)}.",
+        f"{SOURCE}, Theorem 1",
+        "largest relative difference",
+        Below(1e-9),
+        exact=True,
+    ),
+    Claim(
+        "cascade-depth",
+        "The constant-depth circuit keeps its bound 3n² log₂ n + 7n on the depth.",
+        f"{SOURCE}, Theorem 2",
+        "largest depth divided by the bound",
+        Below(1.0),
+        exact=True,
+    ),
+    Claim(
+        "cascade-width",
+        "It keeps the bound on channels and on the largest weight.",
+        f"{SOURCE}, Theorem 2",
+        "largest quotient with the bounds",
+        Below(1.0),
+        exact=True,
+    ),
+    Claim(
+        "series-depths",
+        "Composition series give depth 4 for D6, 7 for D8, Q8 and A4, 10 for S4.",
+        f"{SOURCE}, Theorem 16 (Lemmas 18 and 19)",
+        "sum of differences in depth",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "grid-levels",
+        "A gridworld of n places decomposes into n − 1 levels.",
+        "Eilenberg 1976; Maler 2010",
+        "sum of differences for n = 3 … 9",
+        Equals(0, 0),
+        exact=True,
+    ),
+    Claim(
+        "two-layers",
+        "A gridworld needs two layers whatever its size.",
+        f"{SOURCE}, Theorem 3",
+        "largest depth of the gridworld circuits",
+        Equals(2, 0),
+        exact=True,
+    ),
+    Claim(
+        "shortcut",
+        "The depth of a shortcut grows slower than the word.",
+        f"{SOURCE}, Definition 3",
+        "depth divided by length at the longest length, largest over shortcuts",
+        Below(0.1),
+        exact=True,
+    ),
+    Claim(
+        "look-back-printed",
+        "The wiring between levels may read the states at its own position.",
+        f"{SOURCE}, Lemma 21 as printed",
+        "share of random machines that then go wrong",
+        Equals(0, 0),
+        exact=True,
+        held=False,
+    ),
+    Claim(
+        "anchor-printed",
+        "A machine that was not reset yet may read its own position.",
+        f"{SOURCE}, Lemma 20 as printed",
+        "share of random machines that then go wrong",
+        Equals(0, 0),
+        exact=True,
+        held=False,
+    ),
+    Claim(
+        "rotation-printed",
+        "The keys of the scan are turned by −π 2^{l−1}/T.",
+        f"{SOURCE}, Theorem 10 as printed",
+        "mean share of wrong states",
+        Equals(0, 0),
+        exact=True,
+        held=False,
+    ),
+    Claim(
+        "circle-printed",
+        "T points on the circle have products of at most 1 − 2π²/T².",
+        f"{SOURCE}, Proposition 2 as printed",
+        "largest excess over the printed bound, T = 3 … 200",
+        Below(0.0),
+        exact=True,
+        held=False,
+    ),
+    Claim(
+        "circle",
+        "They are at most 1 − 8/T².",
+        f"{SOURCE}, Proposition 2, corrected",
+        "smallest slack of the corrected bound, T = 3 … 200",
+        Above(0.0),
+        exact=True,
+    ),
+)
+
+
+@study(
+    "automata/constructions",
+    title="Every shortcut is exact, and as shallow as stated",
+    source=f"{SOURCE}, Figures 4 and 10 to 14, Theorems 1 to 3, appendix",
+    claims=CLAIMS,
+    quick=ConstructionSettings(),
+    full=ConstructionSettings(machines=300, length=256, words=1000, exhaustive=8, named=MORE, named_words=64),
+)
+def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
+    """Weights that are computed, not trained: each construction is built for many automata and checked on words.
+
+    **What is built.** *Scan* (Theorem 10 of the thesis version): every position carries a map of the n states; layer l
+    composes it with the map 2^{l−1} positions before; ⌈log₂ T⌉ layers. *Atoms*: a counter modulo n in one layer
+    (uniform attention and a table of sums), a memory in one layer (attention to the last write). *Groups*: products
+    of counters side by side (depth 1), semidirect products (L_N + L_H + 2), and any solvable group by its composition
+    series, each step inside a wreath product (+3 layers). *Permutation-reset*: the group since the last reset.
+    *Krohn–Rhodes*: the holonomy decomposition, level after level, each a permutation-reset machine; the depth does
+    not depend on T. *Gridworld*: two layers. *Sequential* and *recurrent*: no shortcut, T layers or T steps.
+
+    **What is checked.** Random automata of 2 to 5 states with 2 or 3 letters, from every start: all words up to a
+    length, and long random words. Named automata with every construction that applies. Zero wrong states is the
+    claim, in float64 with softmax attention. Sizes stand beside the stated bounds.
+
+    **As printed.** Four statements of the source fail when taken literally, and are measured to fail: the wiring of a
+    cascade must look back by one position; "no reset yet" must find an anchor that counts as a reset to q_0; the keys
+    of the scan must be turned the other way; and the separation of points on a circle is 1 − 8/T², not 1 − 2π²/T².
+
+    **What to look for.** In "scan", the lines between layers make the tree of doubling windows; in "cascade", which
+    channels each layer reads and writes, beside the tower of levels; in "depth", straight lines for what reads letter
+    by letter, a logarithm for the scan, horizontal lines for the rest.
+    """
+    group = max(1, config.machines // 24)
+    jobs = [
+        RandomJob(
+            first, min(group, config.machines - first), config.length, config.words, config.exhaustive, lab.device
+        )
+        for first in range(0, config.machines, group)
+    ]
+    random = _joined(lab.map(check_random, jobs, label="random automata"))
+    named = lab.map(
+        check_named,
+        [NamedJob(name, config.length, config.named_words, lab.device) for name in config.named],
+        label="named automata",
+    )
+    depths = lab.map(measure_depths, _depth_jobs(config), label="depths")
+    rows = [row for found in named for row in found["rows"]]
+    measurements = {**_measure_random(random), **_measure_named(rows), **_measure_depths(depths, config), **_circle()}
+    return Outcome(
+        measurements,
+        {
+            "machines": _draw_machines(),
+            "scan": _draw_scan(),
+            "cascade": _draw_cascade(),
+            "tower": draw_tower(named_machine("abab"), title="(abab)*: what stays possible, level by level"),
+            "cayley": _draw_cayley(),
+            "cube": draw_rubik_net(turn="F"),
+            "depth": _draw_depths(depths, config),
+        },
+        {
+            "constructions": [row for row in rows if row["applies"]],
+            "refusals": [row for row in rows if not row["applies"]],
+        },
+    )
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([np.asarray(part[name], dtype=float) for part in parts]) for name in parts[0]}
+
+
+def _measure_random(found: dict[str, np.ndarray]) -> dict[str, float]:
+    return {
+        "scan-exact": found["scan_errors"].sum(),
+        "cascade-exact": found["cascade_errors"].sum(),
+        "scan-depth": found["scan_depth_off"].max(),
+        "scan-norm": found["scan_norm_off"].max(),
+        "cascade-depth": found["cascade_depth_share"].max(),
+        "cascade-width": max(found["cascade_width_share"].max(), found["cascade_norm_share"].max()),
+        "look-back-printed": (found["no_look_back"] > 0).mean(),
+        "anchor-printed": (found["no_anchor"] > 0).mean(),
+        "rotation-printed": found["printed_rotation"].mean(),
+    }
+
+
+def _measure_named(rows: list[dict[str, Any]]) -> dict[str, float]:
+    exact = [row for row in rows if row["applies"]]
+    series = {row["automaton"]: row["depth"] for row in exact if row["method"] == "solvable-group"}
+    levels = {n: named_machine(f"Grid{n}").decomposition.levels for n in range(3, 10)}
+    return {
+        "named-exact": float(sum(row["errors"] for row in exact)),
+        "series-depths": float(sum(abs(series[name] - depth) for name, depth in SERIES.items())),
+        "grid-levels": float(sum(abs(level - (n - 1)) for n, level in levels.items())),
+        "two-layers": float(max(row["depth"] for row in exact if row["method"] == "gridworld")),
+    }
+
+
+def _depth_jobs(config: ConstructionSettings) -> list[DepthJob]:
+    pairs = [("S5", "sequential"), ("S5", "scan"), ("S4", "solvable-group"), ("abab", "krohn-rhodes")]
+    pairs += [("Grid9", "krohn-rhodes"), ("Grid9", "gridworld"), ("C4", "modular-counter"), ("flip-flop", "memory")]
+    return [DepthJob(name, method, config.lengths) for name, method in pairs]
+
+
+def _measure_depths(depths: list[dict[str, Any]], config: ConstructionSettings) -> dict[str, float]:
+    shortcuts = [found for found in depths if found["method"] != "sequential"]
+    return {"shortcut": max(float(found["depth"][-1]) for found in shortcuts) / config.lengths[-1]}
+
+
+def _circle() -> dict[str, float]:
+    excess, slack = [], []
+    for count in range(3, 201):
+        largest = math.cos(2 * math.pi / count)
+        excess.append(largest - (1 - 2 * math.pi**2 / count**2))
+        slack.append(1 - 8 / count**2 - largest)
+    return {"circle-printed": max(excess), "circle": min(slack)}
+
+
+def _draw_machines() -> Any:
+    with style():
+        figure, axes = new(2, 2, width=4.4, height=2.9)
+        named = {"C2": "a counter modulo 2", "flip-flop": "a memory", "Grid4": "a gridworld", "Grid3x4": "a box"}
+        for axis, (name, title) in zip(axes, named.items()):
+            draw_machine(named_machine(name), axis, title)
+    return figure
+
+
+def _draw_scan() -> Any:
+    machine = named_machine("S3")
+    word = torch.tensor([0, 1, 4, 2, 3, 1, 0, 4])
+    return draw_attention_flow(scan_circuit(machine, 8), word, title="Windows double from layer to layer")
+
+
+def _draw_cascade() -> Any:
+    return draw_wiring(krohn_rhodes_circuit(named_machine("abab"), 16), title="The cascade of (abab)* as wired")
+
+
+def _draw_cayley() -> Any:
+    with style():
+        figure, axes = new(2, width=5.0, height=4.2)
+        for axis, name, words in zip(axes, ("D8", "Q8"), ("D8 = C4 ⋊ C2 splits", "Q8 does not")):
+            machine = named_machine(name)
+            draw_cayley_graph(machine.semigroup(), axis, words, machine.letters)
+    return figure
+
+
+def _draw_depths(depths: list[dict[str, Any]], config: ConstructionSettings) -> Any:
+    with style():
+        figure, axes = new(3, width=4.3, height=3.5, title="What a shortcut costs")
+        for found in depths:
+            name = f"{found['method']} ({found['name']})"
+            for axis, quantity in zip(axes, ("depth", "widest", "norm")):
+                axis.plot(config.lengths, found[quantity], marker=".", label=name)
+        for axis, title in zip(axes, ("layers", "widest layer", "largest weight")):
+            axis.set(xscale="log", yscale="log", xlabel="length T", title=title)
+        axes[0].legend(fontsize=7)
+    return figure

@@ -1,0 +1,121 @@
+"""Training of disentangled transformers on sequences with a causal graph: the job several studies share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sandlab.errors import BadInput
+from sandlab.learning.population import Population
+from sandlab.learning.training import train
+from sandlab.lenses.attention_patterns import attention_maps, attention_match, parent_pattern
+from sandlab.models.disentangled import DisentangledTransformer
+from sandlab.random import rng
+from sandlab.worlds.base import Batch
+from sandlab.worlds.causal_graphs import InContextTree, chain_parents, pair_parents, random_parents
+
+__all__ = ["GraphRun", "family", "kernel_errors", "read_tree", "train_on_tree"]
+
+
+@dataclass(frozen=True)
+class GraphRun:
+    """A population of two-layer, one-head disentangled transformers on trees with the given parents.
+
+    offset  concentrations at which the trained models are tested besides the one of training
+    """
+
+    parents: tuple[int, ...]
+    seeds: tuple[int, ...]
+    device: str
+    states: int = 3
+    concentration: float = 0.1
+    steps: int = 1500
+    batch: int = 256
+    lr: float = 0.02
+    optimizer: str = "adam"
+    looks: int = 25
+    tests: tuple[float, ...] = ()
+
+
+def family(name: str, length: int, seed: int = 1) -> tuple[int, ...]:
+    """Parents of one of the three graph families: "chain", "pairs" or "random"."""
+    if name == "chain":
+        return chain_parents(length)
+    if name == "pairs":
+        return pair_parents(length)
+    if name == "random":
+        return random_parents(length, seed)
+    raise BadInput(f"no graph family called {name!r}: there are chain, pairs, random")
+
+
+def train_on_tree(run: GraphRun) -> dict[str, Any]:
+    """Train every seed from A = 0, W = 0 and read the graph off the first layer's attention."""
+    world = InContextTree(run.states, run.parents, run.concentration)
+    held_out = world.sample(2048, rng=rng(0, "held out", device=run.device))
+    crowd = Population(
+        lambda seed: DisentangledTransformer(vocab=run.states, length=world.length, heads=(1, 1)), seeds=run.seeds
+    ).to(run.device)
+    matches: list[np.ndarray] = []
+
+    def look(_step: int, model: Any, _metrics: Any) -> None:
+        matches.append(read_tree(model, held_out[:128], run.parents)["match"])
+
+    histories = train(
+        crowd, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer=run.optimizer, schedule="cosine",
+        rng=rng(run.seeds[0], "data", device=run.device), evaluate=held_out, every=max(1, run.steps // run.looks),
+        callbacks=[look], data="separate",
+    )  # fmt: skip
+    weights = crowd.stacked
+    errors = {
+        f"errors {concentration:g}": kernel_errors(crowd, run, concentration)
+        for concentration in (run.concentration, *run.tests)
+    }
+    return {
+        "steps": histories[0].eval_steps,
+        "loss": np.stack([history.metrics["loss"] for history in histories]),
+        "optimum": world.optimal_loss(held_out),
+        "match": np.stack(matches, -1),
+        **{f"final {name}": value for name, value in read_tree(crowd, held_out[:512], run.parents).items()},
+        "first": weights["layers.0.attention.weight"][0, 0].detach().cpu().numpy(),
+        "second": weights["layers.1.attention.weight"][0, 0].detach().cpu().numpy(),
+        "readout": weights["unembed.weight"][0].detach().cpu().numpy(),
+        **errors,
+    }
+
+
+def read_tree(crowd: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.ndarray]:
+    """Mean first-layer attention of each seed, its match to the graph, and whether its largest entries are the graph.
+
+    The last position asks and belongs to no tree; roots have nothing to attend to. A position's largest attention is
+    taken over the earlier positions.
+    """
+    pattern = attention_maps(crowd, batch.inputs)["layers.0.attention.pattern"][:, 0, :-1, :-1]
+    children = [place for place, parent in enumerate(parents[:-1]) if parent >= 0]
+    target = parent_pattern(parents)[:-1, :-1].to(pattern)
+    found = pattern.tril(-1).argmax(-1)[:, children]
+    truth = torch.tensor([parents[child] for child in children], device=found.device)
+    return {
+        "pattern": pattern[0].cpu().numpy(),
+        "match": attention_match(pattern, target).cpu().numpy(),
+        "recovered": (found == truth).all(-1).cpu().numpy().astype(float),
+    }
+
+
+def kernel_errors(crowd: Any, run: GraphRun, concentration: float) -> np.ndarray:
+    """Mean over fresh sequences of max_a |f(a) − P(a|s_T)|: each seed of the crowd, then the counting estimator.
+
+    The estimator is the one of training (it adds the training concentration), whatever law the kernels have.
+    """
+    asked = InContextTree(run.states, run.parents, concentration)
+    batch = asked.sample(4096, rng=rng(0, "test", str(concentration), device=run.device))
+    trained = InContextTree(run.states, run.parents, run.concentration)
+    truth = batch.targets.squeeze(1)
+    with torch.no_grad():
+        predicted = crowd(batch.inputs).softmax(-1).squeeze(-2)
+    counted = trained.oracle(batch).exp().squeeze(1)
+    apart = [(guess.double() - truth).abs().amax(-1).mean() for guess in (*predicted, counted)]
+    return torch.stack(apart).cpu().numpy()

@@ -1,0 +1,1 @@
+"""Generating with a verifier: what it saves, and what backtracking adds."""
