@@ -180,10 +180,10 @@ def walk_laws(config: Settings, lab: Lab) -> Outcome:
     """A random walk on the tree of prefixes replaces sampling from left to right.
 
     From a prefix y the walk stays with probability ½, goes back to its parent with weight V(y), or on to a child y∘a
-    with weight π(a|y)V(y∘a). Each edge carries one conductance, c(y) = π(y)V(y), seen from both of its ends, so the walk
-    is reversible and its stationary law is the sum of the conductances at a node. A leaf has one edge, π(y)·τ(y) if V is
-    exact there: the target, however wrong V is elsewhere. What wrong values cost is time and, if the walk is stopped at
-    its first leaf, some accuracy.
+    with weight π(a|y)V(y∘a). Each edge carries one conductance, c(y) = π(y)V(y), seen from both of its ends, so the
+    walk is reversible and its stationary law is the sum of the conductances at a node. A leaf has one edge, π(y)·τ(y) if
+    V is exact there: the target, however wrong V is elsewhere. What wrong values cost is time and, if the walk is
+    stopped at its first leaf, some accuracy.
 
     Random trees (2 tokens and depth 4, 3 and 3, 2 and 6; full also 3 and 5, 2 and 8) with Dirichlet laws and uniform
     tilts, values multiplied by e^u with u uniform in [−1, 1]; 20 instances each (full 60). Everything is computed by
