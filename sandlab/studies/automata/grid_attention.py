@@ -19,7 +19,7 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 
 WALLS = ("left", "right")
-SMALL = Run(tasks=(Task("Grid4"),), length=32, batch_size=32, lr=2e-3, steps=1200)
+SMALL = Run(tasks=(Task("Grid4"),), length=32, batch_size=32, lr=2e-3, steps=800)
 LARGE = Run(tasks=(Task("Grid9"),), length=64, batch_size=32, layers=4, heads=8, width=128, lr=1e-3, steps=5000)
 
 
@@ -27,7 +27,7 @@ LARGE = Run(tasks=(Task("Grid9"),), length=64, batch_size=32, layers=4, heads=8,
 class Settings:
     """Seeds, and the run; its one task is a walk."""
 
-    seeds: int = 3
+    seeds: int = 4
     run: Run = SMALL
 
 
@@ -97,8 +97,8 @@ def grid_attention(config: Settings, lab: Lab) -> Outcome:
     wall behind them) whose largest weight lies on a visit of the wall, next to the share of a random look; the weight
     on positions before the latest visit.
 
-    Published: Grid₉, length 128, 4 layers, 8 heads. Quick: Grid₄, 32 letters, 2 layers, 4 heads of width 64, 1200
-    batches of 32 words, 3 seeds. Full: Grid₉, 64 letters, 4 layers, 8 heads, width 128, 5000 batches, 6 seeds.
+    Published: Grid₉, length 128, 4 layers, 8 heads. Quick: Grid₄, 32 letters, 2 layers, 4 heads of width 64, 800
+    batches of 32 words, 4 seeds. Full: Grid₉, 64 letters, 4 layers, 8 heads, width 128, 5000 batches, 6 seeds.
 
     What to look for: each map has queries downwards and keys to the right; the unused upper triangle shows the walk:
     white columns are visits of the left wall, grey ones of the right. A blue frame marks the head that detects the left

@@ -45,7 +45,7 @@ LSTM = Run(model="lstm", steps=500, lr=3e-3)
 SMALL = (
     Part((GRID,), Run(length=24, batch_size=32, lr=2e-3, steps=900)),
     Part((ABAB, MIXED), Run(length=20, batch_size=32, steps=600)),
-    Part((C4, CAR), Run(length=8, steps=1200)),
+    Part((C4, CAR), Run(length=8, steps=800)),
 )
 LARGE = (Part(tuple(NAMES), Run(length=32, layers=4, width=128, batch_size=48, steps=7000, tests=1024)),)
 
@@ -135,7 +135,7 @@ def indirect(config: Settings, lab: Lab) -> Outcome:
     The first of the two abab tasks can be solved from positions alone, the second needs the letters.
 
     Published: length 40, width 512, 8 layers (16 for S₅), best of 25 runs. Quick: Grid₉ with 24 letters, abab with 20,
-    C₄ and D₈ with 8, 2 layers of width 64, 600 to 1200 batches, 2 seeds. Full: all seven tasks in one population, 32
+    C₄ and D₈ with 8, 2 layers of width 64, 600 to 900 batches, 2 seeds. Full: all seven tasks in one population, 32
     letters, 4 layers of width 128, 7000 batches of 48 words, 5 seeds.
 
     What to look for: bars (best run) against the ticks (what the most frequent label gives): labels are unbalanced, and

@@ -15,14 +15,14 @@ from sandlab.studies.claims import Above, Below, Claim
 SINE, NONE, SHIFT, LSTM, PAD, RECENT = (
     "sinusoidal positions", "no positions", "random shifts", "LSTM", "scratchpad", "scratchpad + recency",
 )  # fmt: skip
-BASE = Run(length=20, batch_size=32, lr=2e-3, steps=1500, tests=256)
+BASE = Run(length=20, batch_size=32, lr=2e-3, steps=1000, tests=256)
 LARGE = Run(length=24, layers=4, width=128, batch_size=48, lr=1e-3, steps=6000, tests=512)
 DYCK, PARITY = Task("Dyck4_2", label="state"), Task("C2")
 CHANGES: dict[str, dict[str, Any]] = {
     SINE: {},
     NONE: {"positions": "none"},
     SHIFT: {"shift": 60},
-    LSTM: {"model": "lstm", "lr": 3e-3, "layers": 1},
+    LSTM: {"model": "lstm", "lr": 3e-3, "layers": 1, "batch_size": 64},
     PAD: {"scratchpad": True, "positions": "none", "lr": 1e-3, "layers": 2},
     RECENT: {"scratchpad": True, "positions": "alibi", "lr": 1e-3, "layers": 2},
 }
@@ -122,7 +122,7 @@ def length_generalisation(config: Settings, lab: Lab) -> Outcome:
     wrote themselves, without other position codes.
 
     Published: Dyck (4 deep, 2 types) and C₂, training length 40, tests from 8 to 128, 25 runs. Quick: Dyck,
-    training length 20, tests up to 64, 2 layers of width 64, 1500 batches of 32 words (500 for LSTM and scratchpads), 2
+    training length 20, tests up to 64, 2 layers of width 64, 1000 batches of 32 words (500 for LSTM and scratchpads), 2
     seeds. Full: both automata, training length 24, 4 layers of width 128, 6000 batches of 48 words (2000), tests up to
     96, 5 seeds.
 
