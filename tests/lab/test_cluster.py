@@ -22,33 +22,30 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def two_nodes(drive, monkeypatch):
-    """Two raylets, the second of them, and the address of the client port; workers write to the drive's log."""
+    """Two raylets and the second of them; their workers write to the drive's log."""
     monkeypatch.setenv(toys.LOG, str(drive.log))
     from ray.cluster_utils import Cluster as Raylets
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": port}
-    raylets = Raylets(initialize_head=True, head_node_args=head)
+    raylets = Raylets(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     second = raylets.add_node(num_cpus=1)
     try:
-        yield raylets, second, f"ray://127.0.0.1:{port}"
+        yield raylets, second
     finally:
         raylets.shutdown()
 
 
 def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
-    raylets, second, door = two_nodes
+    raylets, second = two_nodes
+    here = f"ray:{raylets.address}"
     settings = {"seeds": 40, "pause": 0.4}
-    process = drive.start(door, **settings)
+    process = drive.start(here, **settings)
     drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 6, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     kept = len(Store(drive.store).cache.stored())
     assert 6 <= kept < 40
 
-    process = drive.start(f"ray:{raylets.address}", **settings)
+    process = drive.start(here, **settings)
     before = len(drive.log_lines())
     drive.wait_for(lambda: _is_busy(second.node_id, drive.log_lines()[before:]), process)
     raylets.remove_node(second, allow_graceful=False)
@@ -85,6 +82,22 @@ def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_wishes(t
             sl.run(uniform, store=tmp_path / "a", on=ray, settings={"size": 77})
     finally:
         ray.close()
+
+
+@pytest.mark.slow
+def test_a_cluster_is_joined_through_its_client_port(drive, tmp_path):
+    from ray.cluster_utils import Cluster as Raylets
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": port}
+    raylets = Raylets(initialize_head=True, head_node_args=head)
+    try:
+        answer = drive.finish(drive.start(f"ray://127.0.0.1:{port}"))
+    finally:
+        raylets.shutdown()
+    assert answer["metrics"] == sl.run(uniform, store=tmp_path / "other").metrics
 
 
 def test_a_cluster_that_does_not_answer_is_bad_input():
