@@ -22,7 +22,20 @@ from sandlab.errors import BadInput
 from sandlab.studies.claims import Below
 
 LAB_TESTS = Path(__file__).parent / "lab"
-COMMANDS = ["list", "show", "sample", "run", "claims", "tour", "train", "report", "publish", "coverage", "bench"]
+COMMANDS = [
+    "compile",
+    "list",
+    "show",
+    "sample",
+    "run",
+    "claims",
+    "tour",
+    "train",
+    "report",
+    "publish",
+    "coverage",
+    "bench",
+]
 
 
 @pytest.fixture(autouse=True)
