@@ -241,7 +241,7 @@ def test_coverage_prints_every_id_and_its_place(capsys, tmp_path):
     assert "Duck" in answer(capsys, "coverage", "--folder", "tables", code=2)
 
 
-def test_bench_measures_ratios_and_draws_them(capsys, tmp_path, monkeypatch):
+def test_bench_measures_ratios(capsys, tmp_path, monkeypatch):
     from sandlab.lab import benchmarks
 
     folder = tmp_path / "benchmarks"
@@ -252,9 +252,10 @@ def test_bench_measures_ratios_and_draws_them(capsys, tmp_path, monkeypatch):
     real = benchmarks.benchmark_files
     monkeypatch.setattr(benchmarks, "benchmark_files", lambda names=None: real(names, folder))
     assert "3×" in answer(capsys, "bench", "--out", "speed")
-    assert (tmp_path / "speed" / "benchmarks.svg").is_file()
-    assert json.loads((tmp_path / "speed" / "benchmarks.json").read_text())["rows"][0]["ratio"] == 3.0
-    assert answer(capsys, "bench", "sums", "--json")["machine"]["cores"] >= 1
+    assert list((tmp_path / "speed").glob("*.svg"))
+    measured = answer(capsys, "bench", "sums", "--json")
+    assert measured["rows"][0]["ratio"] == 3.0
+    assert measured["machine"]["cores"] >= 1
 
 
 def test_ctrl_c_ends_with_a_sentence_and_the_same_command_goes_on(toys, tmp_path):
