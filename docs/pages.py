@@ -6,11 +6,16 @@ import dataclasses
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from pictures import circuit_picture, world_picture
 
 import sandlab as sl
 from sandlab.registry import KINDS, summary
@@ -27,7 +32,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(_page(config, f"{kind}/index.md", _index(kind, names)))
         for name in names:
             thing = sl.get(kind, name)
-            text = _study_page(thing) if kind == "studies" else _thing_page(name, thing)
+            picture = _picture(kind, name, thing)
+            if picture is not None:
+                files.append(File.generated(config, f"{kind}/{name}.svg", content=picture))
+            text = _study_page(thing) if kind == "studies" else _thing_page(name, thing, picture is not None)
             files.append(_page(config, f"{kind}/{name}.md", text))
     for room in ROOMS:
         files.append(_page(config, f"reference/{room}.md", _reference(room)))
@@ -43,9 +51,9 @@ def _index(kind: str, names: list[str]) -> str:
     return f"# {kind.capitalize()}\n\n| name | what it is |\n|---|---|\n{rows}\n"
 
 
-def _thing_page(name: str, thing: Any) -> str:
+def _thing_page(name: str, thing: Any, drawn: bool) -> str:
     parts = [f"# {name}", _prose(inspect.getdoc(thing) or ""), _parameters(thing), _sample(thing)]
-    parts += [_picture(name), f"`{thing.__module__}.{thing.__qualname__}`"]
+    parts += [f"![{name}]({name}.svg)" if drawn else "", f"`{thing.__module__}.{thing.__qualname__}`"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -93,9 +101,16 @@ def _sample(thing: Any) -> str:
     return "Three examples:\n\n```\n" + "\n".join(lines) + "\n```"
 
 
-def _picture(name: str) -> str:
-    found = DOCS / "figures" / f"{name}.svg"
-    return f"![{name}](../figures/{name}.svg)" if found.exists() else ""
+def _picture(kind: str, name: str, thing: Any) -> bytes | None:
+    """What can be drawn of a world or a circuit without being told how."""
+    if kind == "circuits":
+        return circuit_picture(name)
+    if kind != "worlds" or not inspect.isclass(thing):
+        return None
+    try:
+        return world_picture(thing())
+    except (TypeError, NotImplementedError, IndexError, RuntimeError, ValueError):
+        return None  # needs arguments, or its examples are not tokens or points
 
 
 def _study_page(study: Any) -> str:

@@ -1,0 +1,146 @@
+"""Pictures for the pages of worlds and circuits, drawn while the documentation is built."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import sandlab as sl
+from sandlab import figures
+
+EXAMPLES = 24
+LETTERS = 48
+
+
+def world_picture(world: Any) -> bytes | None:
+    """Examples as coloured tokens and, where there is an oracle, how uncertain the best prediction is by position."""
+    batch = world.sample(EXAMPLES, rng=sl.rng(0))
+    if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
+        return _points(batch) if batch.inputs.ndim == 2 else None
+    entropy = _entropy(world)
+    figure, axes = figures.new(columns=1 if entropy is None else 2, width=4.6, height=2.9)
+    tokens = batch.inputs[:, :LETTERS].numpy()
+    figures.heatmap(axes[0], tokens, title="examples", x="position", y="example", bar=False)
+    if entropy is not None:
+        axes[1].plot(np.arange(len(entropy)), entropy)
+        axes[1].set(title="best prediction", xlabel="position", ylabel="mean uncertainty (nats)", ylim=(0, None))
+    return _svg(figure)
+
+
+def _entropy(world: Any) -> np.ndarray | None:
+    """Mean entropy of the oracle's prediction at each counted position."""
+    try:
+        batch = world.sample(256, rng=sl.rng(1))
+        law = world.oracle(batch)
+    except (NotImplementedError, AttributeError, IndexError, RuntimeError):
+        return None
+    law = law[..., -batch.mask.shape[-1] :, :] if batch.mask.ndim >= 2 else law
+    if law.ndim != 3 or law.shape[1] < 2:
+        return None
+    entropy = torch.special.entr(law.exp()).sum(-1)
+    counted = batch.mask.double()
+    mean = (entropy * counted).sum(0) / counted.sum(0).clamp(min=1)
+    return mean[counted.sum(0) > 0].numpy()
+
+
+def _points(batch: Any) -> bytes:
+    """Real-valued examples: the first coordinates, coloured by label."""
+    figure, (axis,) = figures.new(width=4.4, height=2.9)
+    values = batch.inputs.numpy()
+    second = values[:, 1] if values.shape[1] > 1 else np.zeros(len(values))
+    labels = batch.targets.flatten().numpy()[: len(values)] if batch.targets.numel() >= len(values) else None
+    axis.scatter(values[:, 0], second, c=labels, cmap="cividis", s=18)
+    axis.set(title="examples", xlabel="first coordinate", ylabel="second coordinate")
+    return _svg(figure)
+
+
+def _machine(name: str, **options: Any) -> Any:
+    return sl.get("worlds", name)(**options)
+
+
+def _words(machine: Any, length: int = 16) -> torch.Tensor:
+    from dataclasses import replace
+
+    return replace(machine, length=length).sample(1, rng=sl.rng(0)).inputs
+
+
+CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
+    "flip-flop-2layer": lambda: (
+        sl.circuits.flip_flop_transformer(32),
+        sl.worlds.FlipFlop.ignoring(0.6, length=32).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "memory-1layer": lambda: (
+        sl.circuits.memory_transformer(24),
+        sl.worlds.FlipFlopTransduction(length=24, idle=0.8).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "dyck-balanced": lambda: (
+        sl.circuits.balanced_dyck(scores=sl.circuits.random_balanced_scores(2, 4, rng=sl.rng(1))),
+        sl.worlds.Dyck(length=24).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "dyck-uniform": lambda: (
+        sl.circuits.uniform_dyck(),
+        sl.worlds.Dyck(length=24).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "ngram": lambda: (sl.circuits.ngram_estimator(3, 2, 20), _tokens(20)),
+    "bigram-all-heads": lambda: (sl.circuits.all_heads_bigram(3, 2, 20), _tokens(20)),
+    "ngram-lag-set": lambda: (sl.circuits.lag_set_estimator(3, (1, 3), 20), _tokens(20)),
+    "ngram-multiplicity": lambda: (sl.circuits.heads_for_lags(3, 20, (1, 2, 2)), _tokens(20)),
+    "ngram-additive": lambda: (sl.circuits.additive_ngram_estimator(3, 2, 20), _tokens(20)),
+    "induction-head": lambda: (sl.circuits.induction_head(3, 20), _tokens(20)),
+    "korder-three-layers": lambda: (sl.get("circuits", "korder-three-layers")(2, 2, 20), _tokens(20, 2)),
+    "korder-two-layers": lambda: (sl.get("circuits", "korder-two-layers")(2, 2, 20), _tokens(20, 2)),
+    "attention-uniform": lambda: (sl.get("circuits", "attention-uniform")(3, 20), _tokens(20)),
+    "causal-graph": lambda: (sl.get("circuits", "causal-graph")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
+    "scan": lambda: _compiled("scan", "symmetric-group", 16),
+    "krohn-rhodes": lambda: _compiled("krohn-rhodes", "grid", 16),
+    "gridworld": lambda: _compiled("gridworld", "grid", 24),
+    "modular-counter": lambda: _compiled("modular-counter", "cyclic", 16),
+    "sequential": lambda: _compiled("sequential", "cyclic", 8),
+    "sine-counter": lambda: _compiled("sine-counter", "cyclic", 16),
+}
+"""Circuit → a small instance and an input, whose attention is drawn."""
+
+
+def _tokens(length: int, states: int = 3) -> torch.Tensor:
+    return sl.worlds.InContextMarkov(states=states, length=length).sample(1, rng=sl.rng(3)).inputs
+
+
+def _compiled(circuit: str, world: str, length: int) -> tuple[Any, torch.Tensor]:
+    machine = _machine(world)
+    return sl.get("circuits", circuit)(machine, length), _words(machine, length)
+
+
+def circuit_picture(name: str) -> bytes | None:
+    """Attention of a small instance on one input, at most eight maps."""
+    if name not in CIRCUITS:
+        return None
+    try:
+        model, inputs = CIRCUITS[name]()
+        maps = sl.lenses.attention_maps(model, inputs, names="*pattern", average=False)
+    except sl.BadInput:
+        return None
+    panels = []
+    for path, pattern in maps.items():
+        pattern = pattern[0]  # of the one input
+        pattern = pattern if pattern.ndim == 3 else pattern.unsqueeze(0)
+        layer = next((part for part in path.split(".") if part.isdigit()), "0")
+        panels += [(f"layer {int(layer) + 1}, head {head + 1}", pattern[head]) for head in range(len(pattern))]
+    panels = panels[:8]
+    figure, axes = figures.new(columns=min(4, len(panels)), rows=(len(panels) + 3) // 4, width=2.5, height=2.5)
+    for axis, (title, pattern) in zip(axes, panels):
+        figures.heatmap(axis, pattern.detach().numpy(), title=title, low=0.0, high=1.0, bar=False)
+        axis.title.set_fontsize(9)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    return _svg(figure)
+
+
+def _svg(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    with figures.style():
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
