@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import resource
 import subprocess
@@ -32,10 +33,16 @@ def rooms() -> list[str]:
     return [room for room in BELOW if any((PACKAGE / room).rglob("*.py"))]
 
 
+@functools.cache
+def nodes_of(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def imported(file: Path) -> list[tuple[int, str]]:
     """(line, dotted name) of every import in a file, those inside functions and uses such as `sl.worlds` included."""
     package = "sandlab." + ".".join(file.relative_to(PACKAGE).parent.parts)
-    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    nodes = nodes_of(file)
     found, whole = [], set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -85,7 +92,7 @@ def test_only_the_laboratory_writes_files():
         place = file.relative_to(PACKAGE)
         if place.parts[0] in MAY_WRITE or place.as_posix() in WRITES_AT_THE_USERS_CALL:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.Call):
                 method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
                 if method in WRITING or _opens_for_writing(node):
