@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,15 @@ from sandlab.errors import BadInput, require
 from sandlab.models.theory import activate
 from sandlab.registry import register
 
-__all__ = ["Network", "chain", "compose_functions", "interpolate", "step_up", "tabulate"]
+__all__ = [
+    "Network",
+    "chain",
+    "compose_functions",
+    "interpolate",
+    "softmax_error_bound",
+    "step_up",
+    "tabulate",
+]
 
 Array = Float[np.ndarray, "..."]
 
@@ -152,6 +161,11 @@ def compose_functions(size: int) -> Network:
         [first, second, np.kron(np.eye(size), np.ones((1, size)))],
         [bias, np.full(size**2, -float(size)), np.zeros(size)],
     )
+
+
+def softmax_error_bound(count: int, margin: float) -> float:
+    """‖softmax(z) − e_best‖₁ ≤ 2T e^{−γ} when the largest of T scores leads all others by γ (Lemma 13)."""
+    return 2 * count * math.exp(-margin)
 
 
 def _smallest_gap(points: Float[np.ndarray, "point"]) -> float:

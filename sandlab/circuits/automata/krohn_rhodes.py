@@ -18,7 +18,7 @@ from sandlab.registry import register
 from sandlab.worlds.algebra.holonomy import Component, Holonomy
 from sandlab.worlds.automata.machine import Automaton
 
-__all__ = ["krohn_rhodes_circuit", "require_solvable"]
+__all__ = ["DepthReport", "depth_report", "krohn_rhodes_circuit", "require_solvable"]
 
 
 @dataclass
@@ -87,6 +87,36 @@ def require_solvable(machine: Automaton) -> None:
                 f"(order {len(component.group)}, acting on {len(component.tiles)} sets of states), which is not "
                 "solvable; take method 'scan'"
             )
+
+
+@dataclass(frozen=True)
+class DepthReport:
+    """Whether constant depth is possible: the groups of every level, and what follows from them."""
+
+    solvable: bool
+    levels: int
+    groups: tuple[str, ...]
+    statement: str
+
+
+def depth_report(machine: Automaton) -> DepthReport:
+    """What the decomposition says about the depth of any simulator.
+
+    A solvable machine has a circuit of constant depth. For one that is not, none with O(log T) bits, polynomial
+    width and constant depth exists for all T unless TC⁰ = NC¹ (Barrington 1989; Liu et al. 2023, Theorem 13): the
+    word problem of such a group is complete for NC¹. The smallest such group, A5, has order 60 and acts on 5 states.
+    """
+    form = machine.decomposition
+    names = tuple(component.group_name for component in form.components if len(component.group) > 1)
+    bad = [component for component in form.components if not component.solvable]
+    if not bad:
+        words = f"solvable: constant depth, {form.levels} level{'s' if form.levels != 1 else ''}"
+    else:
+        words = (
+            f"not solvable ({bad[0].group_name}, order {len(bad[0].group)}): no constant depth with log T bits and "
+            "polynomial width unless TC⁰ = NC¹; log₂ T layers suffice"
+        )
+    return DepthReport(not bad, form.levels, names, words)
 
 
 class _Channels:

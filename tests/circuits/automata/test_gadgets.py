@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits import chain, compose_functions, interpolate, step_up, tabulate
+from sandlab.circuits import chain, compose_functions, interpolate, softmax_error_bound, step_up, tabulate
 
 
 def noisy(points, reach, seed):
@@ -94,7 +94,7 @@ def test_softmax_is_close_to_the_largest_score(margin):
     best = scores.argmax(1)
     scores[torch.arange(200), best] = scores.topk(2, 1).values[:, 1] + margin
     error = (scores.softmax(1) - torch.nn.functional.one_hot(best, 30)).abs().sum(1)
-    assert (error <= 2 * 30 * np.exp(-margin)).all()
+    assert (error <= softmax_error_bound(30, margin)).all()
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 100])

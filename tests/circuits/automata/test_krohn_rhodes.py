@@ -5,7 +5,7 @@ import torch
 from simulation import all_words, errors, random_words
 
 import sandlab as sl
-from sandlab.circuits import complexity, krohn_rhodes_circuit, scan_circuit
+from sandlab.circuits import complexity, depth_report, krohn_rhodes_circuit, scan_circuit
 
 
 def random_machine(seed, start=0):
@@ -137,3 +137,10 @@ def test_a_machine_that_is_not_solvable_is_refused_by_the_group_it_holds():
         krohn_rhodes_circuit(points, 10)
     with pytest.raises(sl.BadInput, match="S5"):
         krohn_rhodes_circuit(sl.worlds.named_machine("S5"), 10)
+
+
+def test_the_depth_report_names_the_group_that_forbids_constant_depth():
+    report = depth_report(sl.worlds.from_generators([[1, 2, 3, 4, 0], [1, 2, 0, 3, 4]]))
+    assert not report.solvable and report.groups == ("A5",) and "TC⁰ = NC¹" in report.statement
+    assert depth_report(sl.worlds.Grid(size=5)) == depth_report(sl.worlds.Grid(size=5, start=2))
+    assert depth_report(sl.worlds.Abab()).groups == ("C2",) and depth_report(sl.worlds.Abab()).solvable
