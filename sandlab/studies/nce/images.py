@@ -142,6 +142,7 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
     losses = {key: np.asarray(result["loss"]) for key, result in found.items()}
     tail = max(1, config.steps // 20)
     final = {key: _settled(values[..., -tail:]) for key, values in losses.items()}
+    settled = {key: np.isfinite(values).all(-1) for key, values in final.items()}
     best = {
         (kind, method): _best(final[kind, method], rates[method], config.cap if method == "gd" else np.inf)
         for kind, method in plan
@@ -154,7 +155,7 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
             "loss": {"nce": "NCE", "ence": "eNCE"}[kind],
             "method": {"gd": "gradient descent", "ngd": "normalised descent"}[method],
             "step size": rate,
-            "final loss": _in_words(final[kind, method][place].mean()),
+            "final loss": float(final[kind, method][place].mean()) if settled[kind, method][place] else None,
             "chosen": "yes" if place == best[kind, method] else "",
         }
         for kind, method in plan
@@ -163,10 +164,6 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
     with style():
         figure = _draw(losses, best, rates)
     return Outcome(measurements, {"loss": figure}, {"step sizes": table})
-
-
-def _in_words(value: float) -> float | str:
-    return float(value) if np.isfinite(value) else "overflow"
 
 
 def _settled(values: np.ndarray) -> np.ndarray:

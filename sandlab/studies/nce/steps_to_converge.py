@@ -228,7 +228,8 @@ def steps_to_converge(config: StepsSettings, lab: Lab) -> Outcome:
         {
             "method": PLANS[row["plan"]][2],
             "R": row["R"],
-            "updates": row["steps"] if row["steps"] >= 0 else "not within the limit",
+            "updates": row["steps"] if row["steps"] >= 0 else None,
+            "arrived": "yes" if row["steps"] >= 0 else "not within the limit",
             "step size": row["rate"],
             "closest distance": row["closest"],
         }
