@@ -12,8 +12,8 @@ from sandlab.cli.options import AsJson
 __all__ = ["commands"]
 
 commands = typer.Typer()
-_WORDS_FOR_PRECISION = 16
-_BITS = tuple(range(2, 41, 2))
+_WORDS_FOR_PRECISION = 8
+_MOST_BITS = 40
 
 
 @commands.command(
@@ -39,7 +39,11 @@ def compile_machine(
 
     world = read_machine(machine)
     model = compile(world, length, method)
-    facts: dict[str, Any] = {"machine": machine, "algebra": _algebra(world), "note": model.config.note}
+    facts: dict[str, Any] = {
+        "machine": machine,
+        "algebra": _algebra(world),
+        "note": getattr(model.config, "note", f"{method}: one step per letter"),
+    }
     facts["methods"] = _methods(world, length) if compare else []
     facts["check"] = verify(model, world, exhaustive_up_to=4096, rng=rng(0))
     if save is not None:
@@ -78,7 +82,7 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
     import torch
 
     from sandlab.circuits.automata.compiler import METHODS, compare_methods
-    from sandlab.circuits.automata.precision import precision_sweep
+    from sandlab.circuits.automata.precision import bits_needed
 
     words = torch.randint(machine.alphabet, (_WORDS_FOR_PRECISION, length), generator=torch.Generator().manual_seed(0))
     targets = torch.as_tensor(machine.labels)[machine.run(words)]
@@ -86,9 +90,9 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
     for report in compare_methods(machine, length):
         row = {"method": report.method, "applies": report.applies, "note": report.reason, "depth": "", "width": ""}
         if report.size is not None:
-            needed = precision_sweep(METHODS[report.method](machine, length), words, targets, bits=_BITS).needed
+            needed = bits_needed(METHODS[report.method](machine, length), words, targets, most=_MOST_BITS)
             row |= {"depth": report.size.depth, "width": report.size.widest, "parameters": report.size.parameters}
-            row["bits"] = f"> {_BITS[-1]}" if needed is None else needed
+            row["bits"] = f"> {_MOST_BITS}" if needed is None else needed
         rows.append({"bits": "", **row})
     return rows
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import integer
 
-__all__ = ["PrecisionSweep", "precision_sweep", "rounded"]
+__all__ = ["PrecisionSweep", "bits_needed", "precision_sweep", "rounded"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,28 @@ def precision_sweep(
 
     x becomes ⌊x·2^c⌋/2^c: weights once, activations at every module's output. The claim to check is c = Θ(log T).
     """
-    shares = []
-    for count in bits:
-        with rounded(model, count) as coarse, torch.no_grad():
-            shares.append(float((coarse(words).argmax(-1) == targets).double().mean()))
-    return PrecisionSweep(tuple(bits), tuple(shares))
+    return PrecisionSweep(tuple(bits), tuple(_accuracy(model, words, targets, count) for count in bits))
+
+
+def bits_needed(
+    model: nn.Module, words: Int[Tensor, "example time"], targets: Int[Tensor, "example time"], *, most: int = 40
+) -> int | None:
+    """Fewest bits behind the point with which the model is exact on these words, by bisection; None above `most`.
+
+    Taken for granted: what is exact with c bits is exact with more. `precision_sweep` does not take it for granted.
+    """
+    if _accuracy(model, words, targets, most) < 1:
+        return None
+    low, high = -1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _accuracy(model, words, targets, middle) == 1 else (middle, high)
+    return high
+
+
+def _accuracy(model: nn.Module, words: Tensor, targets: Tensor, bits: int) -> float:
+    with rounded(model, bits) as coarse, torch.no_grad():
+        return float((coarse(words).argmax(-1) == targets).double().mean())
 
 
 class rounded:

@@ -6,7 +6,7 @@ import torch
 from simulation import errors, random_words
 
 import sandlab as sl
-from sandlab.circuits import METHODS, compare_methods, complexity, precision_sweep, rounded, verify
+from sandlab.circuits import METHODS, bits_needed, compare_methods, complexity, precision_sweep, rounded, verify
 
 CHOSEN = {
     "parity": ("modular-counter", 1),
@@ -131,6 +131,8 @@ def test_fewer_bits_than_needed_break_the_circuit_and_enough_do_not():
     sweep = precision_sweep(model, batch.inputs, batch.targets, bits=range(1, 20))
     assert sweep.needed is not None and 3 <= sweep.needed <= 15
     assert sweep.accuracy[0] < 1 and sweep.accuracy[-1] == 1
+    assert bits_needed(model, batch.inputs, batch.targets) == sweep.needed
+    assert bits_needed(model, batch.inputs, batch.targets, most=1) is None
     with rounded(model, 5) as coarse, torch.no_grad():
         values = torch.cat([parameter.flatten() for parameter in coarse.parameters()]) * 32
     assert (values == values.round()).all()
