@@ -329,7 +329,8 @@ def _draw(config: Settings, guided: np.ndarray, first: np.ndarray, dyck: Any) ->
         axes[0].plot([], [], "--", color="#555555", label="without backtracking")
         axes[0].plot([], [], "-", color="#555555", label="the walk's first leaf")
         axes[0].set(xlabel="horizon H", ylabel="total variation to the target", title="bits with biased values")
-        axes[0].legend()
+        axes[0].set_ylim(0, 0.95)
+        axes[0].legend(ncols=2, loc="upper left", fontsize=8)
         for name, colour, line in (
             ("no backtracking", figures.COLOURS[1], "--"),
             ("first leaf", figures.COLOURS[0], "-"),

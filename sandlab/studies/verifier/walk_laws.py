@@ -181,8 +181,8 @@ def walk_laws(config: Settings, lab: Lab) -> Outcome:
 
     From a prefix y the walk stays with probability ½, goes back to its parent with weight V(y), or on to a child y∘a
     with weight π(a|y)V(y∘a). Each edge carries one conductance, c(y) = π(y)V(y), seen from both of its ends, so the
-    walk is reversible and its stationary law is the sum of the conductances at a node. A leaf has one edge, π(y)·τ(y) if
-    V is exact there: the target, however wrong V is elsewhere. What wrong values cost is time and, if the walk is
+    walk is reversible and its stationary law is the sum of the conductances at a node. A leaf has one edge, π(y)·τ(y)
+    if V is exact there: the target, however wrong V is elsewhere. What wrong values cost is time and, if the walk is
     stopped at its first leaf, some accuracy.
 
     Random trees (2 tokens and depth 4, 3 and 3, 2 and 6; full also 3 and 5, 2 and 8) with Dirichlet laws and uniform
@@ -278,7 +278,7 @@ def _draw_step(axis: Any, tree: Tree, values: list[np.ndarray], walk: TreeWalk) 
     flat = np.concatenate(values)
     x, y = np.array(places).T
     axis.scatter(x, y, s=30 + 260 * flat / flat.max(), c=[figures.COLOURS[5]], edgecolors="white", zorder=1)
-    here = 1 + tree.tokens + 1  # a node of the second level
+    here = 1
     axis.scatter(*places[here], s=340, facecolors="none", edgecolors=figures.COLOURS[1], linewidths=2, zorder=2)
     row = walk.transition[here].toarray().ravel()
     for node in np.flatnonzero(row):
@@ -305,4 +305,5 @@ def _draw_visits(axis: Any, tree: Tree, values: list[np.ndarray], walk: TreeWalk
     axis.axhline(1 / (2 * tree.depth), color="#555555", linestyle=":", linewidth=1)
     axis.annotate("1/(2H)", (levels[-1] + 0.45, 1 / (2 * tree.depth)), fontsize=8, va="bottom", ha="right")
     axis.set(xlabel="tokens written", ylabel="probability", title="where the walk is", xticks=levels)
-    axis.legend()
+    axis.set_ylim(0, 1.3 * max(*measured, *stationary))
+    axis.legend(loc="upper right")

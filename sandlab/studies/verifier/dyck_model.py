@@ -1,0 +1,221 @@
+"""A language model of Dyck words, the errors it makes out of distribution, and a verifier trained on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sandlab.decoding.decoder import Decoder
+from sandlab.decoding.neural import ModelGenerator
+from sandlab.decoding.sampling import Sampling
+from sandlab.decoding.session import Generations
+from sandlab.decoding.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
+from sandlab.decoding.verifiers import Verifier
+from sandlab.learning.training import train
+from sandlab.models.base import seeded
+from sandlab.models.transformer import Transformer
+from sandlab.random import rng
+from sandlab.worlds.dyck import Dyck
+
+LENGTH = 32
+TOTAL = LENGTH + 2  # with START and END
+
+
+@dataclass(frozen=True)
+class DyckModel:
+    """Architecture and training of the language model."""
+
+    layers: int = 2
+    heads: int = 4
+    width: int = 64
+    positions: str = "learned"
+    norm_kind: str = "layer"
+    gated: bool = False
+    mlp: str = "gelu"
+    mlp_width: int | None = None
+    steps: int = 1000
+    batch_size: int = 64
+    lr: float = 2e-3
+    ema: float = 0.995
+
+
+# The published model: blocks in the style of Llama, one pass over 300 000 words in batches of 32.
+PUBLISHED = DyckModel(
+    layers=6,
+    heads=8,
+    width=512,
+    positions="rotary",
+    norm_kind="rms",
+    gated=True,
+    mlp="silu",
+    mlp_width=1024,
+    steps=9375,
+    batch_size=32,
+    lr=3e-4,
+    ema=0.999,
+)
+
+
+def familiar(max_depth: int | None = None) -> Dyck:
+    """Words of 32 brackets whose first type is rare (0.2): what the model is trained on."""
+    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_law=(0.2, 0.8))
+
+
+def unfamiliar(max_depth: int | None = None) -> Dyck:
+    """The same with the rare type frequent (0.8): out of distribution."""
+    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_law=(0.8, 0.2))
+
+
+def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, dict[str, Any]]:
+    """AdamW, weight decay 0.1, 100 steps of warm-up then linear decay to 0; the averaged weights are returned."""
+    with seeded(seed):
+        model = Transformer(
+            vocab=6,
+            length=TOTAL,
+            layers=config.layers,
+            heads=config.heads,
+            width=config.width,
+            positions=config.positions,
+            norm_kind=config.norm_kind,
+            gated=config.gated,
+            mlp=config.mlp,
+            mlp_width=config.mlp_width,
+        ).to(device)
+    history = train(
+        model,
+        familiar(),
+        steps=config.steps,
+        batch_size=config.batch_size,
+        rng=rng(seed, "training", device=device),
+        lr=config.lr,
+        weight_decay=0.1,
+        schedule="linear",
+        warmup=100,
+        clip=1.0,
+        ema=config.ema,
+        every=config.steps,
+        progress=False,
+    )
+    history.apply_average(model).eval()
+    optimal = familiar().optimal_loss(familiar().sample(2000, rng=rng(seed, "optimal", device=device)))
+    report = {
+        "loss": float(history.loss[-min(100, len(history.loss)) :].mean()),
+        "optimal loss": optimal,
+        "closing accuracy": closing_accuracy(model, familiar(), rng(seed, "familiar", device=device)),
+        "closing accuracy, unfamiliar": closing_accuracy(model, unfamiliar(), rng(seed, "unfamiliar", device=device)),
+    }
+    return model, report
+
+
+@torch.no_grad()
+def closing_accuracy(model: Transformer, world: Dyck, source: torch.Generator, words: int = 4000) -> float:
+    """Share of closing brackets that are the model's most probable token among the brackets that close."""
+    batch = world.sample(words, rng=source)
+    logits = torch.cat([model(batch.inputs[start : start + 1000]) for start in range(0, words, 1000)])
+    closing = (batch.targets < 4) & (batch.targets % 2 == 1)
+    best = 2 * logits[..., 1:4:2].argmax(-1) + 1
+    return float((best == batch.targets)[closing].float().mean())
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Prefixes as lists, with room for what completes them."""
+
+    strings: list[list[int]]
+
+    @property
+    def room(self) -> Tensor:
+        return torch.tensor([TOTAL - len(string) for string in self.strings])
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def cut(self, erased: int) -> Prompts:
+        """Each prefix without its last tokens; the start token stays."""
+        return Prompts([string[: max(len(string) - erased, 1)] for string in self.strings])
+
+    @classmethod
+    def drawn(cls, n: int, source: torch.Generator, low: int = 25, high: int = 31) -> Prompts:
+        """START and the first 25 to 31 brackets of unfamiliar words."""
+        tokens, lengths = unfamiliar().prompts(n, low, high, rng=source)
+        return cls([row[:cut] for row, cut in zip(tokens.tolist(), lengths.tolist())])
+
+
+class Writer:
+    """The model at work: completes prompts and says which completions are Dyck words."""
+
+    def __init__(self, model: Transformer, points: tuple[str, ...] = ()) -> None:
+        self.model, self.world = model, unfamiliar()
+        self.points = points
+        self.device = next(model.parameters()).device
+
+    def generator(self) -> ModelGenerator:
+        return ModelGenerator(self.model, self.points)
+
+    def complete(
+        self,
+        decoder: Decoder,
+        prompts: Prompts,
+        seed: tuple[Any, ...],
+        probe: TrainedProbe | None = None,
+        verifier: Verifier | None = None,
+        trace: bool = False,
+    ) -> Generations:
+        """With a probe, the verifier reads the generator's own activations."""
+        generator = self.generator()
+        if probe is not None:
+            verifier = ProbeVerifier(generator, "final", probe.network)
+        return decoder.generate(
+            generator,
+            prompts.strings,
+            max_new=prompts.room,
+            verifier=verifier,
+            eos=self.world.end_token,
+            rng=rng(*seed),
+            trace=trace,
+        )
+
+    def right(self, done: Generations) -> Tensor:
+        """Which rows are START, 32 balanced brackets, END."""
+        return self.world.contains(done.tokens, done.lengths)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Wrong completions cut after their first wrong token, and as many correct prefixes of the same lengths."""
+
+    wrong: list[list[int]]
+    correct: list[list[int]]
+
+    @property
+    def inducing(self) -> Prompts:
+        """The prefixes after which the model erred."""
+        return Prompts([string[:-1] for string in self.wrong])
+
+
+def harvest(writer: Writer, prompts: int, seed: int, batch: int = 4000) -> Errors:
+    """Complete unfamiliar prompts with nucleus 0.9 and collect the errors."""
+    source = rng(seed, "harvest", device=writer.device)
+    wrong: list[list[int]] = []
+    for part in range(0, prompts, batch):
+        drawn = Prompts.drawn(min(batch, prompts - part), source)
+        done = writer.complete(Sampling(top_p=0.9), drawn, (seed, "harvest", part))
+        place, _ = writer.world.errors(done.tokens, done.lengths)
+        # A string without an error that is not a word has not ended: cannot happen, the room is exactly enough.
+        rows = (place >= 0).nonzero().squeeze(1).tolist()
+        wrong += [done.string(row)[: int(place[row]) + 1] for row in rows]
+    tokens, _ = writer.world.prompts(max(len(wrong), 1), LENGTH, LENGTH, rng=rng(seed, "correct", device=writer.device))
+    ended = torch.nn.functional.pad(tokens, (0, 1), value=writer.world.end_token).tolist()
+    correct = [row[: len(string)] for row, string in zip(ended, wrong)]
+    return Errors(wrong, correct)
+
+
+def fit_verifier(writer: Writer, errors: Errors, seed: int, point: str = "final", layers: int = 1) -> TrainedProbe:
+    """A probe on the activations of wrong (0) and correct (1) prefixes."""
+    strings = errors.wrong + errors.correct
+    labels = torch.tensor([0] * len(errors.wrong) + [1] * len(errors.correct), device=writer.device)
+    features = last_features(writer.generator(), strings, [point])[point]
+    return train_probe(features, labels, rng=rng(seed, "probe", point), layers=layers)
