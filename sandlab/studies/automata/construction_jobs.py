@@ -200,16 +200,11 @@ def _row(size: Complexity | None, length: int) -> dict[str, Any]:
 
 
 def measure_depths(config: DepthJob) -> dict[str, Any]:
-    """Depth, widest layer and largest weight at each length; a recurrent network is as deep as the word is long."""
+    """Depth, widest layer and largest weight at each length."""
     machine = named_machine(config.name)
     sizes = []
     for length in config.lengths:
-        if config.method in ("sequential", "rnn"):
-            # Deep stacks of equal layers: one layer tells the size.
-            size = complexity(METHODS[config.method](machine, 1))
-            sizes.append((length, size.widest, size.norm))
-        else:
-            size = complexity(METHODS[config.method](machine, length))
-            sizes.append((size.depth, size.widest, size.norm))
+        size = complexity(METHODS[config.method](machine, length))
+        sizes.append((size.depth, size.widest, size.norm))
     depth, widest, norm = np.array(sizes, dtype=float).T
     return {"name": config.name, "method": config.method, "depth": depth, "widest": widest, "norm": norm}

@@ -36,7 +36,7 @@ MORE = (*FEW, *(f"C{n}" for n in range(4, 9)), "C2^2", "Grid3x4", "Dyck2_1", "Dy
 class ConstructionSettings:
     """`machines` random automata on all words of `exhaustive` letters and on `words` words of `length`."""
 
-    machines: int = 16
+    machines: int = 12
     length: int = 64
     words: int = 10
     exhaustive: int = 6
@@ -278,7 +278,7 @@ def _measure_named(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _depth_jobs(config: ConstructionSettings) -> list[DepthJob]:
-    pairs = [("S5", "sequential"), ("S5", "scan"), ("S4", "solvable-group"), ("abab", "krohn-rhodes")]
+    pairs = [("D6", "sequential"), ("S5", "scan"), ("S4", "solvable-group"), ("abab", "krohn-rhodes")]
     pairs += [("Grid9", "krohn-rhodes"), ("Grid9", "gridworld"), ("C4", "modular-counter"), ("flip-flop", "memory")]
     return [DepthJob(name, method, config.lengths) for name, method in pairs]
 
@@ -334,5 +334,5 @@ def _draw_depths(depths: list[dict[str, Any]], config: ConstructionSettings) -> 
                 axis.plot(config.lengths, found[quantity], marker=".", label=name)
         for axis, title in zip(axes, ("layers", "widest layer", "largest weight")):
             axis.set(xscale="log", yscale="log", xlabel="length T", title=title)
-        axes[0].legend(fontsize=7)
+        axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -13,7 +13,7 @@ from scipy import stats
 
 from sandlab.circuits.automata.atoms import truncated_counter
 from sandlab.circuits.automata.compiler import METHODS
-from sandlab.circuits.automata.precision import precision_sweep
+from sandlab.circuits.automata.precision import bits_needed, precision_sweep
 from sandlab.figures import new, style
 from sandlab.random import rng
 from sandlab.studies.base import Lab, Outcome, study
@@ -29,7 +29,7 @@ PAIRS = (("D6", "scan"), ("C3", "modular-counter"), ("memory4", "memory"), ("Gri
 class PrecisionSettings:
     """Lengths of the sweep, test words, noise levels, and the counts that the truncated counter knows."""
 
-    lengths: tuple[int, ...] = (8, 16, 32, 64)
+    lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
     words: int = 12
     noise: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
     noise_length: int = 32
@@ -74,17 +74,16 @@ class CountJob:
 
 
 def measure_bits(config: BitsJob) -> dict[str, Any]:
-    """Fewest bits behind the point with which the circuit is still exact."""
+    """Fewest bits behind the point with which the circuit is exact, and still is with one to four bits more."""
     machine = named_machine(config.name, length=config.length)
     batch = machine.sample(config.words, rng=rng(config.length, "precision"))
     model = METHODS[config.method](machine, config.length)
-    sweep = precision_sweep(model, batch.inputs, batch.targets, bits=range(2, 38))
-    return {
-        "method": config.method,
-        "length": config.length,
-        "bits": sweep.needed or math.nan,
-        "accuracy": sweep.accuracy,
-    }
+    needed = bits_needed(model, batch.inputs, batch.targets)
+    if needed is not None:
+        # Bisection takes for granted that more bits are no worse; a few more are tried.
+        around = precision_sweep(model, batch.inputs, batch.targets, bits=range(needed, needed + 5))
+        needed = around.needed
+    return {"method": config.method, "length": config.length, "bits": math.nan if needed is None else needed}
 
 
 def measure_noise(config: NoiseJob) -> dict[str, Any]:
