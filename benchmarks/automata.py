@@ -21,6 +21,9 @@ import torch
 
 import sandlab as sl
 
+BASELINE = "plain Python, one letter at a time"
+QUICK = {"words": 1024}
+
 
 def plain_simulation(machine: Any, words: int, length: int) -> int:
     """States of random words, one look-up per letter; returns the number of letters."""

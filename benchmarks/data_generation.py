@@ -21,6 +21,9 @@ import torch
 
 import sandlab as sl
 
+BASELINE = "plain Python, one token at a time"
+QUICK = {"examples": 256, "length": 128}
+
 
 def plain_row(row: list[float]) -> int:
     """One draw from a law: the toss of a coin for two states, `random.choices` for more."""

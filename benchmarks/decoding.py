@@ -25,6 +25,9 @@ from sandlab.decoding.verifiers import LanguageVerifier
 from sandlab.models.transformer import Transformer
 from sandlab.worlds.dyck import Dyck
 
+BASELINE = "prompts one by one, without a cache"
+QUICK = {"prompts": 16, "alone": 1}
+
 
 def seconds(work: Callable[[], Any], device: str) -> tuple[float, Any]:
     """Time of one call and what it returned."""

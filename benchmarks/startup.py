@@ -13,6 +13,8 @@ import time
 from typing import Any
 
 LIMIT = 0.5
+BASELINE = "the limit of half a second"
+QUICK = {"tries": 2}
 
 
 def seconds(code: list[str], tries: int = 5) -> float:

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sandlab.errors import BadInput
-from sandlab.learning.objectives import Objective, member_accuracy
+from sandlab.errors import BadInput, integer
+from sandlab.learning.objectives import Objective, as_objective, member_accuracy
+from sandlab.learning.progress import Progress
+from sandlab.learning.sources import Source
 from sandlab.worlds.base import Batch
 
-__all__ = ["Evaluation", "evaluate_batch", "make_evaluation"]
+__all__ = ["Evaluation", "evaluate", "evaluate_batch", "make_evaluation"]
 
 Evaluation = Callable[[Any], dict[str, np.ndarray]]
 # Largest number of positions × members computed at once: bounds the memory of an evaluation.
@@ -42,6 +44,39 @@ def evaluate_batch(model: nn.Module, batch: Batch, objective: Objective) -> dict
     finally:
         model.train(training)
     return {name: value / max(weight, 1.0) for name, value in totals.items()}
+
+
+def evaluate(
+    model: nn.Module,
+    world: Any,
+    *,
+    examples: int,
+    rng: torch.Generator,
+    batch_size: int = 1024,
+    objective: str | Objective | None = None,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Loss and accuracy over so many fresh examples of a world, in batches that are forgotten at once.
+
+    Numbers for a model, arrays over members for a population. The memory needed does not depend on `examples`.
+    """
+    integer("examples", examples, low=1)
+    integer("batch_size", batch_size, low=1)
+    goal = as_objective(objective)
+    device = next(model.parameters()).device
+    totals: dict[str, Tensor] = {}
+    weight, done = 0.0, 0
+    tell = Progress(examples, "evaluating", show=progress, unit="examples")
+    while done < examples:
+        batch = Source(world, min(batch_size, examples - done), rng, goal, device).draw(0)
+        counted = float(batch.mask.sum())
+        for name, value in evaluate_batch(model, batch, goal).items():
+            totals[name] = totals.get(name, 0.0) + value.double() * counted
+        weight, done = weight + counted, done + len(batch)
+        tell(done)
+    tell.close()
+    means = {name: (value / max(weight, 1.0)).cpu() for name, value in totals.items()}
+    return {name: value.numpy() if value.ndim else float(value) for name, value in means.items()}
 
 
 def _measure(logits: Tensor, batch: Batch, objective: Objective) -> dict[str, Tensor]:

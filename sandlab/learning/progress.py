@@ -18,13 +18,21 @@ def _inside_worker() -> bool:
 class Progress:
     """Tell how far a loop has come.
 
-    show    True: always; False: never; None: unless this is a worker process, whose parent reports for it
-    patience    seconds before anything is shown, and lines' distance in seconds
+    show      True: always; False: never; None: unless this is a worker process, whose parent reports for it
+    patience  seconds before anything is shown; between: seconds from line to line where there is no terminal
     """
 
     def __init__(
-        self, total: int, label: str, *, show: bool | None = None, patience: float = 2.0, between: float = 10.0
+        self,
+        total: int,
+        label: str,
+        *,
+        show: bool | None = None,
+        patience: float = 2.0,
+        between: float = 10.0,
+        unit: str = "steps",
     ) -> None:
+        self.unit = unit
         self.total, self.label, self.patience, self.between = total, label, patience, between
         self.show = not _inside_worker() if show is None else show
         self.begun = time.monotonic()
@@ -43,7 +51,7 @@ class Progress:
         else:
             rate = done / max(now - self.begun, 1e-9)
             left = (self.total - done) / rate if rate else float("inf")
-            text = f"{self.label}: {done}/{self.total} steps, {rate:.4g}/s, {left:.0f} s left"
+            text = f"{self.label}: {done}/{self.total} {self.unit}, {rate:.4g}/s, {left:.0f} s left"
             print(f"{text}  {note}".rstrip(), file=sys.stderr, flush=True)
             self.next_line = now + self.between
 

@@ -60,7 +60,7 @@ class Run:
     _checked: int = 0
     _noted: float = 0.0
     _text: str = ""
-    _dropout: Tensor | None = None
+    _dropout: list[tuple[Tensor, Any]] = field(default_factory=list)
     _strategy: str | None = None
 
     def __post_init__(self) -> None:
@@ -83,8 +83,8 @@ class Run:
         with torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
             # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
             torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
-            if self._dropout is not None:
-                torch.set_rng_state(self._dropout)
+            for state, generator in self._dropout:
+                generator(state)
             engine = self._engine()
             while self.done < self.steps:
                 if self.done % self.every == 0 and self.done not in self.eval_steps[-1:]:
@@ -230,6 +230,7 @@ class Run:
         tensors |= {
             "generator": self.source.rng.get_state(),
             "dropout": torch.get_rng_state(),
+            **({"dropout_gpu": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}),
             "losses": stepper.losses[: self.done],
             "table": stepper.table[: self.done],
             "clock": stepper.clock,
@@ -260,7 +261,9 @@ class Run:
             for name, value in stepper.optimizer.state.items():
                 value.copy_(state[name])
         self.source.rng.set_state(tensors["generator"].cpu())
-        self._dropout, self._strategy = tensors["dropout"].cpu(), facts["strategy"]
+        self._dropout, self._strategy = [(tensors["dropout"].cpu(), torch.set_rng_state)], facts["strategy"]
+        if "dropout_gpu" in tensors and self.device.type == "cuda":
+            self._dropout.append((tensors["dropout_gpu"].cpu(), torch.cuda.set_rng_state))
         stepper.losses[:done] = tensors["losses"]
         stepper.clock.copy_(tensors["clock"])
         self.eval_steps = tensors["eval_steps"].tolist()

@@ -85,9 +85,9 @@ class Stepper:
             average.lerp_(row, weight)
         self.clock += live
 
-    def compile(self) -> None:
-        """Let torch's compiler fuse the members' passes and the optimiser's step."""
-        self.trainee.compile()
+    def compile(self, mode: str | None = None) -> None:
+        """Let torch's compiler fuse the members' passes and the optimiser's step; `mode` as for `torch.compile`."""
+        self.trainee.compile(mode)
         if not isinstance(self.optimizer, TorchOptimizer) and "step" not in vars(self.optimizer):
             self.optimizer.step = torch.compile(self.optimizer.step, dynamic=False)  # type: ignore[method-assign]
 

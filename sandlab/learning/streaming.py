@@ -189,7 +189,7 @@ class _Flow:
         return [self.found[place] for place in range(len(self.entries))]
 
     def go(self, show: bool | None, compile: bool) -> None:
-        progress = Progress(len(self.entries), f"streaming through {self.slots} places", show=show)
+        progress = Progress(len(self.entries), f"streaming through {self.slots} places", show=show, unit="members")
         pool = self._pool()
         self._refill(list(range(self.slots)))
         draws: Any = self.source if pool is None else pool

@@ -31,6 +31,7 @@ class Trainee:
     gradients: list[Tensor]
     step = 0
     compiled = False
+    mode: str | None = None
     one_by_one = False
 
     def __init__(self) -> None:
@@ -56,9 +57,9 @@ class Trainee:
         for attention, before in self._fused:
             attention.fused = before
 
-    def compile(self) -> None:
+    def compile(self, mode: str | None = None) -> None:
         """Let torch's compiler fuse the members' forward and backward pass, from the next call on."""
-        self.compiled = True
+        self.compiled, self.mode = True, mode
         self._calls.clear()
 
     def fuse_attention(self) -> None:
@@ -79,7 +80,7 @@ class Trainee:
             return module
         key = id(getattr(module, "__self__", module))
         if key not in self._calls:
-            self._calls[key] = torch.compile(module, dynamic=False)
+            self._calls[key] = torch.compile(module, dynamic=False, mode=self.mode)
         return self._calls[key]
 
     def _keep(self, gradients: tuple[Tensor | None, ...], views: list[Tensor]) -> None:

@@ -97,6 +97,8 @@ def train(
         checkpoint = Checkpoint(checkpoint)
     named = optimizer if isinstance(optimizer, str) else "own"
     settings = repr((batch_size, rates.tolist(), decays.tolist(), data, named, betas, momentum, clip, ema))
+    mode = model.training
+    model.train()
     trainee: Trainee = Crowd(model) if isinstance(model, Population) else Alone(model)
     try:
         stepper = Stepper(trainee, goal, rule, rates, decays, table, clip, ema)
@@ -118,5 +120,6 @@ def train(
         run.go(progress)
     finally:
         trainee.close()
+        model.train(mode)
     histories = run.histories()
     return histories if crowd else histories[0]

@@ -331,3 +331,26 @@ def test_a_history_can_be_drawn() -> None:
     assert set(history.metrics) == {"near/loss", "near/accuracy"}
     figure = history.plot(levels={"best": np.log(2)})
     assert len(figure.axes) == 2 and figure.axes[0].get_ylabel() == "loss (nats)"
+
+
+def test_evaluation_over_many_batches_is_the_mean_over_all_examples() -> None:
+    population = sl.learning.Population(small, seeds=[0, 1])
+    whole = sl.learning.evaluate(population, Sums(), examples=64, rng=sl.rng(3), batch_size=64)
+    rng = sl.rng(3)
+    parts = [Sums().sample(size, rng=rng) for size in (24, 24, 16)]
+    joined = Batch(*(torch.cat([getattr(part, name) for part in parts]) for name in ("inputs", "targets", "mask")))
+    for place, member in enumerate(population.members()):
+        told = sl.learning.evaluate(member, Sums(), examples=64, rng=sl.rng(3), batch_size=24)
+        with torch.no_grad():
+            log_probs = member(joined.inputs).log_softmax(-1)
+        assert told["loss"] == pytest.approx(float(cross_entropy(log_probs, joined)), abs=1e-6)
+        assert told["accuracy"] == pytest.approx(float((log_probs.argmax(-1) == joined.targets).double().mean()))
+        assert whole["loss"][place] != told["loss"] and whole["loss"].shape == (2,)
+
+
+def test_training_switches_dropout_on_and_leaves_the_mode_as_it_was() -> None:
+    model = small(dropout=0.5).eval()
+    modes: list[bool] = []
+    model.register_forward_pre_hook(lambda module, _inputs: modes.append(module.training))
+    sl.learning.train(model, Sums(), steps=2, rng=sl.rng(0), evaluate=Sums().sample(4, rng=sl.rng(1)), every=2)
+    assert modes == [False, True, True, False] and not model.training
