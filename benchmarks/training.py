@@ -14,7 +14,7 @@ import argparse
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -25,6 +25,8 @@ import sandlab as sl
 from sandlab.learning.objectives import LastLabel, member_loss
 
 SIZES = (1, 8, 64, 256, 1024)
+BASELINE = "the plain loop"
+QUICK = {"patience": 0.3, "sizes": (1, 8, 64)}
 LENGTH = 32
 SETTINGS = {"vocab": 3, "length": LENGTH, "outputs": 3, "layers": 2, "width": 32, "heads": 2, "hidden": (64, 64)}
 WORLD = sl.worlds.InContextMarkov(states=3, order=1, length=LENGTH)
@@ -138,16 +140,17 @@ def compare(
     }
 
 
-def measure(patience: float = 3.0, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
+def measure(patience: float = 3.0, sizes: tuple[int, ...] = SIZES) -> Iterator[dict[str, Any]]:
     """On this CPU: population sizes of a small transformer, then eight members of every model of the zoo."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        rows = [compare(f"{members} small transformers", small_transformer, members, 8, patience) for members in sizes]
-        rows += [compare(f"8 × {name}", factory, 8, 32, patience) for name, factory in zoo().items()]
+        for members in sizes:
+            yield compare(f"{members} small transformers", small_transformer, members, 8, patience)
+        for name, factory in zoo().items():
+            yield compare(f"8 × {name}", factory, 8, 32, patience)
     finally:
         torch.set_num_threads(threads)
-    return rows
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -170,7 +173,7 @@ def main() -> None:
 
         training_gpu.run(given.json, given.budget)
         return
-    rows = measure()
+    rows = list(measure())
     print(table(rows))
     if given.json:
         with open(given.json, "w") as file:

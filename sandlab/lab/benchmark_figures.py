@@ -49,7 +49,7 @@ def summary_figure(measured: dict[str, Any]) -> Any:
     figure, (axis,) = figures.new(width=8.6, height=1.3 + 0.52 * len(groups), title=title)
     highest = max(row["ratio"] for rows in groups.values() for row in rows)
     with figures.style():
-        for place, (name, rows) in enumerate(groups.items()):
+        for place, rows in enumerate(groups.values()):
             ratios = np.array([row["ratio"] for row in rows])
             colour = figures.COLOURS[place % len(figures.COLOURS)]
             axis.plot([ratios.min(), ratios.max()], [place, place], color=colour, linewidth=5, alpha=0.18)

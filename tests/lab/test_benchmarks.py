@@ -116,7 +116,7 @@ def test_a_repository_is_told_by_its_files_whatever_its_folder_is_called(tmp_pat
 
 
 def test_an_unknown_folder_is_refused_with_the_list_of_known_ones(tmp_path):
-    with pytest.raises(BadInput, match="none of the repositories with an adapter .*Zoology"):
+    with pytest.raises(BadInput, match=r"none of the repositories with an adapter .*Zoology"):
         measure_against(tmp_path)
     with pytest.raises(BadInput, match="is no folder"):
         measure_against(tmp_path / "nowhere")
@@ -124,7 +124,7 @@ def test_an_unknown_folder_is_refused_with_the_list_of_known_ones(tmp_path):
 
 def test_a_checkout_with_another_interface_is_refused_with_one_sentence(tmp_path):
     root = tree(tmp_path, TREES["LM_Query_Complexity"], "class Other:\n    pass\n")
-    with pytest.raises(BadInput, match="looks like LM_Query_Complexity, but .* interface is not the one"):
+    with pytest.raises(BadInput, match=r"looks like LM_Query_Complexity, but .* interface is not the one"):
         measure_against(root)
 
 
