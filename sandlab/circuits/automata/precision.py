@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,30 +69,22 @@ def _accuracy(model: nn.Module, words: Tensor, targets: Tensor, bits: int) -> fl
         return float((coarse(words).argmax(-1) == targets).double().mean())
 
 
-class rounded:
-    """A copy of the model with `bits` bits behind the point, for the length of a `with` block."""
+@contextmanager
+def rounded(model: nn.Module, bits: int) -> Iterator[nn.Module]:
+    """A copy of the model with `bits` bits behind the point, in weights and in activations."""
+    scale = 2.0 ** integer("bits", bits, 0)
 
-    def __init__(self, model: nn.Module, bits: int) -> None:
-        self.model, self.scale = model, 2.0 ** integer("bits", bits, 0)
-        self.handles: list[Any] = []
+    def cut(value: Tensor) -> Tensor:
+        return (value * scale).floor() / scale
 
-    def __enter__(self) -> nn.Module:
-        coarse = copy.deepcopy(self.model)
-        with torch.no_grad():
-            for parameter in coarse.parameters():
-                parameter.copy_(self._cut(parameter))
-        for module in coarse.modules():
-            # Containers are left out: what they return was cut where it was computed.
-            if not isinstance(module, (nn.ModuleList, nn.Sequential)):
-                self.handles.append(module.register_forward_hook(self._hook))
-        return coarse
+    def hook(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+        return cut(output) if isinstance(output, Tensor) and output.is_floating_point() else output
 
-    def __exit__(self, *_: object) -> None:
-        for handle in self.handles:
-            handle.remove()
-
-    def _hook(self, _module: nn.Module, _inputs: Any, output: Any) -> Any:
-        return self._cut(output) if isinstance(output, Tensor) and output.is_floating_point() else output
-
-    def _cut(self, value: Tensor) -> Tensor:
-        return (value * self.scale).floor() / self.scale
+    coarse = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in coarse.parameters():
+            parameter.copy_(cut(parameter))
+    # The copy is thrown away afterwards, and its hooks with it.
+    for module in coarse.modules():
+        module.register_forward_hook(hook)
+    yield coarse
