@@ -10,7 +10,7 @@ import torch
 
 from sandlab import BadInput, rng
 from sandlab.circuits.ngrams import all_heads_bigram, ngram_estimator
-from sandlab.circuits.suffix_table import SuffixTable, suffix_table
+from sandlab.circuits.suffix_tables import SuffixTable, suffix_table
 from sandlab.lenses.ngram_theory import (
     covered,
     enumerate_world,

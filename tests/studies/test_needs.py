@@ -8,7 +8,7 @@ import pytest
 
 from sandlab.errors import BadInput
 from sandlab.lab.jobs import Needs
-from sandlab.studies.needs import needs
+from sandlab.studies.wishes import needs
 
 
 @needs(cpus=2, gpus=0.25, memory=4e9)

@@ -11,7 +11,7 @@ import torch
 from sandlab import figures
 from sandlab.circuits.ngrams import ngram_estimator
 from sandlab.learning.training import train
-from sandlab.lenses.attention_jacobians import simplified_jacobians
+from sandlab.lenses.jacobians import simplified_jacobians
 from sandlab.models.recording import record
 from sandlab.random import rng
 from sandlab.studies.base import Lab, Outcome, study

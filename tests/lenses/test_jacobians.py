@@ -8,7 +8,7 @@ from torch.func import functional_call, jacrev
 
 from sandlab import BadInput, rng
 from sandlab.circuits.ngrams import ngram_estimator
-from sandlab.lenses.attention_jacobians import attention_jacobians, simplified_jacobians
+from sandlab.lenses.jacobians import attention_jacobians, simplified_jacobians
 from sandlab.models.base import seeded
 from sandlab.models.simplified import SimplifiedTransformer
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from sandlab import BadInput, rng
-from sandlab.circuits.disentangle import disentangle
 from sandlab.circuits.ngrams_general import additive_ngram_estimator
+from sandlab.circuits.pull_back import disentangle
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 
