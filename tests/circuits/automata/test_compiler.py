@@ -147,3 +147,20 @@ def test_bits_grow_like_the_logarithm_of_the_length():
         needed.append(precision_sweep(model, batch.inputs, batch.targets, bits=range(2, 24)).needed)
     growth = [later - sooner for sooner, later in itertools.pairwise(needed)]
     assert all(0 <= step <= 3 for step in growth) and sum(growth) >= 2
+
+
+def test_a_circuit_is_trained_by_the_laboratory_s_own_loop():
+    machine = sl.worlds.named_machine("flip-flop", length=12)
+    model = sl.circuits.compile(machine, 12)
+    history = sl.learning.train(model, machine, steps=3, batch_size=8, lr=1e-9, rng=sl.rng(0))
+    assert len(history.loss) == 3 and history.loss[-1] < 1.0
+    assert errors(model, machine, random_words(3, 12, 50, 0)) == 0
+
+
+@pytest.mark.slow
+def test_a_circuit_is_exported_as_a_graph():
+    machine = sl.worlds.named_machine("abab", length=16)
+    model = sl.circuits.compile(machine, 16)
+    words = random_words(2, 16, 4, 0)
+    graph = torch.export.export(model, (words,))
+    assert torch.equal(graph.module()(words), model(words))
