@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["commands"]
+# Mounted by the terminal; not a public name of the room, which it would hide this file from.
+__all__: list[str] = []
 
 commands = typer.Typer()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from sandlab.lab.sources import package_version
 
-__all__ = ["environment", "machine"]
+# `environment` stays out: as a name of this room it would hide this file.
+__all__ = ["machine"]
 
 _PACKAGES = (
     "torch",

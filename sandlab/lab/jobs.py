@@ -29,7 +29,7 @@ class JobFailed(RuntimeError):
 class Needs:
     """What a job asks of the machine: CPU cores (its torch threads), GPUs (a share is allowed), bytes of memory.
 
-    A job says so with the decorator `sandlab.studies.needs.needs`.
+    A job says so with the decorator `sandlab.studies.wishes.needs`.
     """
 
     cpus: float = 1

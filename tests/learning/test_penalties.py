@@ -54,7 +54,7 @@ def test_a_penalised_loss_is_the_plain_one_plus_the_weighted_mean_entropy() -> N
 @pytest.mark.parametrize("strategy", ["native", "vmap", "sequential"])
 def test_members_of_a_penalised_population_follow_the_runs_of_their_own(strategy: str) -> None:
     objective = Penalised(CrossEntropy(), (Sharpening(0.1),))
-    options = {"steps": 20, "batch_size": 16, "objective": objective, "lr": 3e-3}
+    options = {"steps": 20, "batch_size": 16, "objective": objective, "lr": 1e-3}
     crowd = sl.learning.Population(lambda seed: model(seed), seeds=[0, 1, 2], strategy=strategy)
     together = sl.learning.train(crowd, WORLD, rng=sl.rng(2), **options)
     for seed, history in enumerate(together):

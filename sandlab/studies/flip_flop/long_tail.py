@@ -17,7 +17,7 @@ TITLES = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "de
 
 
 TRANSFORMER = Run(checks=24)
-RECURRENT = Run(model="lstm", width=128, steps=400, batch_size=16)
+RECURRENT = Run(model="lstm", width=128, steps=500, batch_size=16)
 
 
 @dataclass(frozen=True)
