@@ -57,7 +57,11 @@ def test_a_benchmark_that_breaks_is_named_and_the_next_ones_run(tmp_path):
 def test_files_hold_the_machine_every_ratio_and_both_figures(tmp_path):
     files = written(tmp_path, sums=f"def measure():\n    yield {ROW}\n")
     names = {path.name for path in write_measurements(measure_all(files), tmp_path / "out")}
-    assert names == {"bench.json", "bench.svg", "bench.png", "bench-cases.svg", "bench-cases.png"}
+    assert names == {
+        "bench.json",
+        "bench-cases.md",
+        *(f"{name}.{kind}" for name in ("bench", "bench-cases") for kind in ("svg", "png")),
+    }
     assert "3×" in (tmp_path / "out" / "bench.svg").read_text()
 
 
