@@ -230,10 +230,11 @@ class Crowd(Trainee):
         key = (type(template), repr(getattr(template, "config", "")), len(self), shape, torch.get_num_threads())
         if key not in _measured:
             few = min(len(self), 4)
-            alone = _seconds(lambda: self._in_turn(batch, objective, few)) * len(self) / few
             self.strategy = together
-            jointly = _seconds(lambda: self.compute(batch, objective), limit=alone)
-            _measured[key] = "sequential" if alone <= jointly else together
+            in_turn, jointly = _race(
+                lambda: self._in_turn(batch, objective, few), lambda: self.compute(batch, objective), len(self) / few
+            )
+            _measured[key] = "sequential" if in_turn <= jointly else together
         return _measured[key]
 
 
@@ -245,25 +246,30 @@ def chosen_strategies() -> list[str]:
     return list(_measured.values())
 
 
-def _seconds(compute: Callable[[], Any], limit: float | None = None) -> float:
-    """Shortest of a few runs after a first one; with a limit, a way that fails or is hopeless counts as endless."""
+def _race(first: Callable[[], Any], second: Callable[[], Any], weight: float) -> tuple[float, float]:
+    """Shortest times of two computations that take turns, `weight` times the first's; one that fails takes for ever.
+
+    On one thread CPU time is counted, so that other work on the machine does not decide.
+    """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     state = torch.get_rng_state()
-    best = float("inf")
-    try:
-        for attempt in range(4):
-            begun = time.perf_counter()
-            compute()
-            taken = time.perf_counter() - begun
-            if limit is not None and taken > 4 * limit:
-                return taken
-            best = min(best, taken) if attempt else best
-    except (RuntimeError, NotImplementedError):
-        if limit is None:
-            raise
-        return float("inf")  # vmap cannot batch every operation; one after another always works
-    finally:
-        torch.set_rng_state(state)
-    return best
+    best = [float("inf"), float("inf")]
+    begun = time.perf_counter()
+    for attempt in range(9):
+        for place, compute in enumerate((first, second)):
+            start = clock()
+            try:
+                compute()
+            except (RuntimeError, NotImplementedError):
+                if place == 0:
+                    raise
+                return 0.0, float("inf")  # vmap cannot batch every operation; one after another always works
+            if attempt:
+                best[place] = min(best[place], clock() - start)
+        if attempt >= 2 and time.perf_counter() - begun > 0.5:
+            break
+    torch.set_rng_state(state)
+    return weight * best[0], best[1]
 
 
 def _real_type(kind: torch.dtype) -> torch.dtype:
