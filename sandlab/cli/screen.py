@@ -45,7 +45,9 @@ def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
     rows = []
     for each in findings:
-        verdict = Text(MARKS[each["verdict"]], style=_COLOURS[each["verdict"]])
+        expected = each["verdict"] == "fails" and not each["held"]  # a corrected misprint
+        mark = MARKS[each["verdict"]] + (", as expected" if expected else "")
+        verdict = Text(mark, style="dim" if expected else _COLOURS[each["verdict"]])
         words = Text.assemble(each["claim"], "\n", (each["statement"], "dim"))
         rows.append([verdict, words, _measured(each), each["relation"], each["paper"]])
     return rows

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -116,6 +117,7 @@ def _as_workers_begin() -> Iterator[None]:
 
     Ctrl-C reaches every process of the terminal, and the parent decides what to do with it.
     """
+    resource_tracker.ensure_running()  # started by the first process otherwise, and it would unblock the signal
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
