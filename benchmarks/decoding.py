@@ -100,6 +100,7 @@ def measure(*, device: str = "cpu", prompts: int = 64, alone: int = 4) -> list[d
         {
             "name": "sampling Dyck words, batch 4096",
             "unit": "tokens/s",
+            "against": "plain Python",
             "ours": ours,
             "baseline": plain,
             "ratio": ours / plain,
