@@ -149,7 +149,15 @@ def _loss(log_probs: torch.Tensor, batch: Batch) -> torch.Tensor:
     ],
 )
 def attention_sink(settings: Settings, lab: Lab) -> Outcome:
-    """PLACEHOLDER"""
+    """Bigram text in which a few trigger tokens are followed by a copy of the token before them.
+
+    A head that performs the copying has nothing to do on all other tokens, but softmax must put its weight somewhere:
+    it rests on the start token, whose value shrinks until resting there adds nothing. Quick: 20 states of which 3 are
+    triggers, 32 tokens, one layer with one head of width 32, four seeds; full: 64 states, 128 tokens, 10 000 steps.
+
+    Left: attention on one example, rings where a trigger must look (the token before it). Middle: mean attention to
+    the start token on triggers and on all others over training. Right: norms of values.
+    """
     (result,) = lab.map(train_sink, [SinkJob(settings, tuple(range(settings.seeds)), lab.device)], label="training")
     gap = result["bigram"] - result["optimum"]
     return Outcome(

@@ -144,7 +144,15 @@ def lag_found(world: InterleavedChains, batch: Batch, predicted: Tensor) -> Tens
     ],
 )
 def interleaved_lags(settings: Settings, lab: Lab) -> Outcome:
-    """PLACEHOLDER"""
+    """Every sequence follows the same kernel, x_t ~ P(·|x_{t−κ}), with a lag κ of its own that is to be found.
+
+    The Bayes predictor weighs the lags by how well each explains what was seen, posterior ∝ Π_t P(x_t|x_{t−κ}), and
+    predicts with the winner. Quick: 3 states, lags 1 to 3, 32 tokens, three layers with one head each; full: 5 states
+    and 64 tokens. A prediction counts as "lag found" when, of the lags' laws, that of the true lag is nearest to it.
+
+    Left: losses against those of the unigram, of mixing all lags alike, and of the Bayes predictor. Right: how often
+    the right lag is found, by position, for the models and for the Bayes predictor.
+    """
     (result,) = lab.map(train_lags, [LagJob(settings, tuple(range(settings.seeds)), lab.device)], label="training")
     levels = result["levels"]
     early = max(settings.lags)

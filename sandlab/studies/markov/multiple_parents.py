@@ -135,7 +135,15 @@ def train_heads(job: ParentsJob) -> dict[str, Any]:
     ],
 )
 def multiple_parents(settings: Settings, lab: Lab) -> Outcome:
-    """PLACEHOLDER"""
+    """Each token depends on several earlier ones; a disentangled transformer has one first-layer head per parent.
+
+    Three graphs: parents {⌊(i−1)/2⌋, i−1}, {i−1, i−2} and {i−1, i−2, i−3}; a kernel with Dirichlet(0.1) rows is drawn
+    for every sequence. Heads are matched to parents one to one so that the mean attention on the matched parent is
+    largest (Hungarian method). Rings mark the parent that a head was matched to.
+
+    **What was learnt.** At the quick size (3 states, 16 tokens, 2000 steps of Adam from small random weights) heads do
+    not separate in time and the claims fail; the published runs take 2¹⁶ steps with batches of 1024.
+    """
     seeds = tuple(range(settings.seeds))
     results = lab.map(
         train_heads, [ParentsJob(graph, settings, seeds, lab.device) for graph in GRAPHS], label="training"
