@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from sandlab import figures
 from sandlab.errors import BadInput, nearest
 from sandlab.registry import register
@@ -38,7 +40,7 @@ class Outcome:
     notes         claim id → what was learnt, shown beside the finding
     """
 
-    measurements: Mapping[str, Sequence[float] | float]
+    measurements: Mapping[str, Sequence[float] | np.ndarray | float]
     figures: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)

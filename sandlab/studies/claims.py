@@ -153,7 +153,7 @@ class Finding:
         return asdict(self)
 
 
-def judge(claim: Claim, values: Sequence[float] | float, note: str = "") -> Finding:
+def judge(claim: Claim, values: Sequence[float] | np.ndarray | float, note: str = "") -> Finding:
     """Compare the measured values (one per seed) with the claim.
 
     mean:   Student-t interval of the mean; share: Wilson interval of the share of seeds that say yes.
