@@ -36,10 +36,10 @@ class Campaign:
     model: DyckModel = SMALL
     seed: int = 0
     device: str = "cpu"
-    harvested: int = 8000
-    for_verifier: int = 183
+    harvested: int = 12_000
+    for_verifier: int = 235
     prefixes: int = 164
-    unseen: int = 2000
+    unseen: int = 800
     repetitions: int = 5
     diverse: int = 60
     points: int = 400
@@ -70,7 +70,7 @@ def campaign(config: Campaign) -> dict[str, Any]:
 
 
 def _probe_report(writer: Writer, errors: Errors, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
-    """Validation accuracy over ten splits, by layer, and by depth of the verifier."""
+    """Validation accuracy over several splits, by layer, and by depth of the verifier."""
     names = [f"layers.{layer}.stream" for layer in range(config.model.layers)]
     strings = errors.wrong + errors.correct
     labels = torch.tensor([0] * len(errors.wrong) + [1] * len(errors.correct), device=writer.device)
@@ -78,13 +78,13 @@ def _probe_report(writer: Writer, errors: Errors, probe: TrainedProbe, config: C
 
     def accuracy(point: str, layers: int, split: int) -> float:
         source = rng(config.seed, "split", split)
-        return train_probe(features[point], labels, rng=source, layers=layers, steps=300).validation_accuracy
+        return train_probe(features[point], labels, rng=source, layers=layers, steps=400).validation_accuracy
 
     return {
         "count": probe.count,
-        "validation": [accuracy("final", 1, split) for split in range(10)],
-        "layers": {point: [accuracy(point, 1, split) for split in range(3)] for point in features},
-        "depths": {depth: [accuracy("final", depth, split) for split in range(3)] for depth in (1, 2, 4)},
+        "validation": [accuracy("final", 1, split) for split in range(6)],
+        "layers": {point: [accuracy(point, 1, split) for split in range(2)] for point in features},
+        "depths": {depth: [accuracy("final", depth, split) for split in range(2)] for depth in (1, 2, 4)},
     }
 
 
@@ -152,8 +152,9 @@ def _unseen(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, 
         ways[f"exact {top_p}"] = (full, None, exact)
         ways[f"random {top_p}"] = (full, None, random)
         ways[f"no argmax {top_p}"] = (Backtracking(top_p=top_p, quota=4, stride=4, redo="none"), probe, None)
+    ways["checked before 0.9"] = (Backtracking(top_p=0.9, quota=4, stride=4, check="before"), probe, None)
     found: dict[str, Any] = {name: {"errors": [], "queries": [], "evaluations": [], "backtracks": []} for name in ways}
-    mistakes: list[dict[str, Any]] = []
+    mistakes: dict[str, list[dict[str, Any]]] = {"trained 0.9": [], "checked before 0.9": []}
     for rep in range(config.repetitions):
         prompts = Prompts.drawn(config.unseen, rng(config.seed, "unseen", rep, device=config.device))
         for name, (decoder, own, verifier) in ways.items():
@@ -164,8 +165,8 @@ def _unseen(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, 
             written = int((done.lengths - done.starts).sum()) + done.total("tokens_erased")
             found[name]["evaluations"].append(written)
             found[name]["backtracks"].append(done.total("backtracks"))
-            if name == "trained 0.9":
-                mistakes += _mistakes(writer, done, wrong)
+            if name in mistakes:
+                mistakes[name] += _mistakes(writer, done, wrong)
     found["mistakes"] = mistakes
     found["prompts"] = config.unseen
     return found
@@ -201,17 +202,19 @@ def _mistakes(writer: Writer, done: Generations, wrong: torch.Tensor) -> list[di
 
 
 def _diversity(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, list[int]]:
-    """Distinct completions among ten, for each prompt."""
-    prompts = Prompts.drawn(config.diverse, rng(config.seed, "diverse", device=config.device))
+    """Distinct completions among ten, for each prompt of 16 to 31 brackets."""
+    prompts = Prompts.drawn(config.diverse, rng(config.seed, "diverse", device=config.device), low=16)
     tenfold = Prompts([string for string in prompts.strings for _ in range(10)])
-    ways: dict[str, tuple[Decoder, TrainedProbe | None]] = {
-        "trained 1.0": (Backtracking(quota=4, stride=4), probe),
-        "baseline 0.9": (Sampling(top_p=0.9), None),
-        "baseline 1.0": (Sampling(), None),
+    exact = LanguageVerifier(writer.world)
+    ways: dict[str, tuple[Decoder, Any, Any]] = {
+        "trained 1.0": (Backtracking(quota=4, stride=4), probe, None),
+        "exact 1.0": (Backtracking(quota=4, stride=4), None, exact),
+        "baseline 0.9": (Sampling(top_p=0.9), None, None),
+        "baseline 1.0": (Sampling(), None, None),
     }
     found = {}
-    for name, (decoder, own) in ways.items():
-        done = writer.complete(decoder, tenfold, (config.seed, "diverse"), probe=own)
+    for name, (decoder, own, verifier) in ways.items():
+        done = writer.complete(decoder, tenfold, (config.seed, "diverse"), probe=own, verifier=verifier)
         strings = [tuple(done.string(row)) for row in range(len(tenfold))]
         found[name] = [len(set(strings[place : place + 10])) for place in range(0, len(strings), 10)]
     return found
@@ -231,7 +234,7 @@ def _picture(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]
     own = float(silhouette_samples(places, labels)[labels == 0].mean())
     chance = np.random.default_rng(config.seed)
     shuffled = []
-    for _ in range(20):
+    for _ in range(200):
         mixed = chance.permutation(labels)
         shuffled.append(float(silhouette_samples(places, mixed)[mixed == 0].mean()))
     return {"places": places, "labels": labels, "silhouette": own, "shuffled": shuffled}
