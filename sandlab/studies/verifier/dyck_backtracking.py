@@ -161,7 +161,6 @@ def forced_backtracking(config: Settings, lab: Lab) -> Outcome:
             exact=True,
         ),
     ],
-    tour=True,
 )
 def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
     """Tokenwise rejection with backtracking: when the verifier rejects, the last B tokens are erased and rewritten.
