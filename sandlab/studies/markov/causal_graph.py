@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +27,11 @@ class Settings:
     states: int = 3
     length: int = 10
     concentration: float = 0.1
-    steps: int = 1500
-    batch: int = 256
-    lr: float = 0.02
-    optimizer: str = "adam"
+    steps: int = 4000
+    batch: int = 64
+    lr: float = 4.0
+    optimizer: str = "sgd"
+    adam_lr: float = 0.02
 
 
 def _claims() -> list[Claim]:
@@ -40,9 +41,17 @@ def _claims() -> list[Claim]:
         "random": "For a random tree the first layer attends to the parent.",
     }
     attention = [
-        Claim(name, words[name], SOURCE, "mean attention on the true parent, over positions that have one", Above(0.9))
+        Claim(name, words[name], SOURCE, "mean attention on the true parent, over positions that have one", Above(0.7))
         for name in FAMILIES
     ]
+    sharp = Claim(
+        "sharp",
+        "At the source's size the attention is nearly all on the parent.",
+        SOURCE,
+        "mean attention on the true parent, one value per family and seed",
+        Above(0.9),
+        presets=("full",),
+    )
     recovered = Claim(
         "recovered",
         "The largest attention of every position points at its parent: the graph can be read off the weights.",
@@ -51,6 +60,14 @@ def _claims() -> list[Claim]:
         Above(0.7),
         over="share",
     )
+    adam = Claim(
+        "adam-elsewhere",
+        "Adam, which does not follow the gradient's size, can find another solution: less attention on the parents.",
+        "this laboratory",
+        "mean attention on the true parent, random tree, trained with Adam instead of gradient descent",
+        Below(0.5),
+        presets=("quick",),
+    )
     optimal = Claim(
         "near-optimal",
         "The trained model's loss is close to the Bayes predictor's, on all three families.",
@@ -58,7 +75,7 @@ def _claims() -> list[Claim]:
         "(loss − optimum)/(log S − optimum) at the end",
         Below(0.15),
     )
-    return [*attention, recovered, optimal]
+    return [*attention, sharp, recovered, optimal, adam]
 
 
 @study(
@@ -66,11 +83,32 @@ def _claims() -> list[Claim]:
     title="Trained attention is the adjacency matrix of the causal graph",
     source=SOURCE,
     quick=Settings(),
-    full=Settings(seeds=8, states=10, length=20, steps=2**15, batch=1024, lr=1.0, optimizer="sgd"),
+    full=Settings(seeds=8, states=10, length=20, steps=2**16, batch=1024, lr=2.0),
     claims=_claims(),
 )
 def causal_graph(settings: Settings, lab: Lab) -> Outcome:
-    """PLACEHOLDER"""
+    """A two-layer transformer trained by gradient descent writes the causal graph of its data into its first layer.
+
+    Sequences come with a graph: position i has a parent p(i) or none, and x_i ~ P(·|x_{p(i)}) with a kernel P that is
+    drawn anew in every sequence (Dirichlet rows). The last token s_T is drawn independently and asks for P(·|s_T). The
+    solution: layer 1 copies each position's parent, layer 2 compares the last token with these copies, the readout
+    gives the frequencies of the children that match (the circuit `causal-graph` is this solution by hand). Three
+    families: the chain p(i) = i − 1, pairs (the setting of in-context learning with examples), and a random tree.
+
+    **Set-up.** Disentangled transformer (one-hot tokens and positions, concatenation instead of addition, merged score
+    matrices A), from A = 0 and readout 0; loss against the law P(·|s_T) at the last position. Quick: S = 3, T = 10,
+    Dirichlet(0.1), gradient descent with learning rate 4 and cosine decay, 4000 steps of 64 sequences, four seeds.
+    Full: S = 10, T = 20, learning rate 2, 2¹⁶ steps of 1024 sequences, eight seeds (source: rate 1, 2¹⁷ steps).
+
+    **In the figures.** Left to right: the graph; the first layer's attention, whose rows of roots are free; the block
+    of the second layer's scores that compares the last token with the parent's token, diagonal; the readout of what is
+    fetched, diagonal.
+
+    **What was learnt.** Gradient descent follows the lemma of `markov/chi2-gradient` and finds the graph. Adam with the
+    same loss does not always: on the random tree it settles on attention that avoids the parent, at a somewhat higher
+    loss. Stationary roots tell something about the kernel by themselves, which the counting estimator does not use: on
+    pairs the model ends below its loss (negative values of near-optimal).
+    """
     seeds = tuple(range(settings.seeds))
     runs = [
         GraphRun(
@@ -79,11 +117,14 @@ def causal_graph(settings: Settings, lab: Lab) -> Outcome:
         )
         for name in FAMILIES
     ]  # fmt: skip
-    results = lab.map(train_on_tree, runs, label="training")
+    other = replace(runs[-1], optimizer="adam", lr=settings.adam_lr, steps=min(1000, settings.steps))
+    *results, adam = lab.map(train_on_tree, [*runs, other], label="training")
     chance = np.log(settings.states)
     return Outcome(
         measurements={
             **{name: result["final match"].tolist() for name, result in zip(FAMILIES, results)},
+            "sharp": np.concatenate([result["final match"] for result in results]).tolist(),
+            "adam-elsewhere": adam["final match"].tolist(),
             "recovered": np.concatenate([result["final recovered"] for result in results]).tolist(),
             "near-optimal": np.concatenate(
                 [(result["loss"][:, -1] - result["optimum"]) / (chance - result["optimum"]) for result in results]

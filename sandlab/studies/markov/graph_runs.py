@@ -25,7 +25,7 @@ __all__ = ["GraphRun", "family", "kernel_errors", "read_tree", "train_on_tree"]
 class GraphRun:
     """A population of two-layer, one-head disentangled transformers on trees with the given parents.
 
-    offset  concentrations at which the trained models are tested besides the one of training
+    tests   concentrations of the kernels on which the trained models are tested besides the one of training
     """
 
     parents: tuple[int, ...]
@@ -33,10 +33,10 @@ class GraphRun:
     device: str
     states: int = 3
     concentration: float = 0.1
-    steps: int = 1500
-    batch: int = 256
-    lr: float = 0.02
-    optimizer: str = "adam"
+    steps: int = 4000
+    batch: int = 64
+    lr: float = 4.0
+    optimizer: str = "sgd"
     looks: int = 25
     tests: tuple[float, ...] = ()
 
@@ -101,6 +101,7 @@ def read_tree(crowd: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.
     return {
         "pattern": pattern[0].cpu().numpy(),
         "match": attention_match(pattern, target).cpu().numpy(),
+        "edges": (found == truth).cpu().numpy().astype(float),
         "recovered": (found == truth).all(-1).cpu().numpy().astype(float),
     }
 

@@ -171,7 +171,8 @@ def induction_heads(settings: Settings, lab: Lab) -> Outcome:
 
     **What was learnt.** A feed-forward block and learned positions matter for the last per cent: without them the model
     cannot take logarithms of frequencies nor shrink early counts, and stays a quarter of the gap above the optimum.
-    With the flat prior the pause at the unigram is short; it is the moment at which the loss passes the line.
+    One layer creeps a quarter of the gap below the unigram's line (it can weigh tokens by the present one), and no
+    further. With the flat prior the pause at the unigram is short.
     """
     seeds = tuple(range(settings.seeds))
     one, two = lab.map(
@@ -216,7 +217,8 @@ def losses(one: dict[str, Any], two: dict[str, Any]) -> Figure:
         figures.band(axes[0], two["steps"], two["loss"], label="two layers", color=figures.COLOURS[0])
         figures.levels(axes[0], dict(zip(("uniform", "unigram", "bigram = optimum"), two["levels"])))
         axes[0].set(xlabel="step", ylabel="loss (nats)", title="held-out loss")
-        axes[0].legend(loc="center right")
+        axes[0].set_ylim(bottom=two["levels"][2] - 0.02)
+        axes[0].legend(loc="upper center", bbox_to_anchor=(0.6, 0.92))
         for name in ESTIMATORS:
             figures.band(axes[1], two["steps"], two[f"distance {name}"], label=name)
         axes[1].set(xlabel="step", ylabel="KL(estimator ‖ model), nats", yscale="log", title="what two layers compute")
@@ -230,8 +232,10 @@ def attention_figure(run: dict[str, Any]) -> Figure:
         3, width=4.3, height=3.7, title="The induction head: look back one step, then find the same token"
     )
     with figures.style():
-        for axis, pattern, name in zip(axes, run["maps"], ("first layer (mean)", "second layer (mean)")):
-            figures.heatmap(axis, pattern, title=name, x="key position", y="query position", low=0)
+        for axis, pattern, name, high in zip(
+            axes, run["maps"], ("first layer (mean)", "second layer (mean)"), (1, 0.2)
+        ):
+            figures.heatmap(axis, pattern, title=name, x="key position", y="query position", low=0, high=high)
         last, tokens = run["example"][1, -1], run["tokens"]
         before = np.concatenate([[-1], tokens[:-1]])
         hit = before == tokens[-1]

@@ -32,10 +32,10 @@ class Settings:
 
     seeds: int = 3
     states: int = 3
-    length: int = 16
+    length: int = 12
     concentration: float = 0.1
-    steps: int = 2000
-    batch: int = 256
+    steps: int = 1500
+    batch: int = 128
     lr: float = 0.02
     weight_decay: float = 1e-4
     init_std: float = 0.02
