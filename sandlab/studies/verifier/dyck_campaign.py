@@ -43,6 +43,8 @@ class Campaign:
     repetitions: int = 5
     diverse: int = 60
     points: int = 400
+    probe_steps: int = 400
+    shuffles: int = 200
 
 
 def campaign(config: Campaign) -> dict[str, Any]:
@@ -78,7 +80,9 @@ def _probe_report(writer: Writer, errors: Errors, probe: TrainedProbe, config: C
 
     def accuracy(point: str, layers: int, split: int) -> float:
         source = rng(config.seed, "split", split)
-        return train_probe(features[point], labels, rng=source, layers=layers, steps=400).validation_accuracy
+        return train_probe(
+            features[point], labels, rng=source, layers=layers, steps=config.probe_steps
+        ).validation_accuracy
 
     return {
         "count": probe.count,
@@ -234,7 +238,7 @@ def _picture(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]
     own = float(silhouette_samples(places, labels)[labels == 0].mean())
     chance = np.random.default_rng(config.seed)
     shuffled = []
-    for _ in range(200):
+    for _ in range(config.shuffles):
         mixed = chance.permutation(labels)
         shuffled.append(float(silhouette_samples(places, mixed)[mixed == 0].mean()))
     return {"places": places, "labels": labels, "silhouette": own, "shuffled": shuffled}

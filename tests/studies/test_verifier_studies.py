@@ -1,0 +1,100 @@
+"""The studies of decoding with a verifier: small configurations run through, every claim is measured and drawn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sandlab as sl
+from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
+from sandlab.studies.verifier.dyck_model import DyckModel
+from sandlab.studies.verifier.error_amplification import Job, solve
+
+DYCK = [
+    "verifier/dyck-pretraining",
+    "verifier/representations",
+    "verifier/forced-backtracking",
+    "verifier/dyck-backtracking",
+    "verifier/backtracks-needed",
+    "verifier/remaining-errors",
+    "verifier/diversity",
+    "verifier/dyck-no-argmax",
+]
+TINY = Campaign(
+    model=DyckModel(width=16, heads=2, steps=30, batch_size=16),
+    harvested=120,
+    for_verifier=30,
+    prefixes=20,
+    unseen=30,
+    repetitions=2,
+    diverse=4,
+    points=40,
+    probe_steps=20,
+    shuffles=5,
+)
+
+
+@pytest.fixture(scope="module")
+def lab():
+    known: dict = {}
+
+    def run(job, configs, label=""):
+        for config in configs:
+            if config not in known:
+                known[config] = job(config)
+        return [known[config] for config in configs]
+
+    return SimpleNamespace(device="cpu", map=run)
+
+
+@pytest.mark.parametrize("name", DYCK)
+@pytest.mark.parametrize("preset", ["quick", "full"])
+def test_dyck_studies_share_one_campaign_and_measure_every_claim(lab, name, preset):
+    study = sl.get("studies", name)
+    outcome, findings = study.measure(study.config(preset, campaign=TINY, seeds=2), lab, preset)
+    assert {finding.claim for finding in findings} == {c.id for c in study.claims if preset in c.presets}
+    assert outcome.figures and outcome.tables
+
+
+def test_every_query_of_the_campaign_is_a_token_kept_or_erased(lab):
+    (found,) = lab.map(campaign, [TINY])
+    for name, counts in found["unseen"].items():
+        if name not in ("mistakes", "prompts"):
+            assert counts["queries"] == counts["evaluations"]
+    assert 0 < found["prefixes"] <= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        (
+            "verifier/query-complexity",
+            {"lengths": (2, 3), "runs": 60, "secret_lengths": (4, 5), "secrets": 20, "instances": 2},
+        ),
+        ("verifier/walk-laws", {"seeds": 2, "shapes": ((2, 3),), "runs": 200}),
+        (
+            "verifier/error-amplification",
+            {"seeds": 2, "horizons": (2, 8, 14), "dyck_lengths": (4,), "simulated": 4, "runs": 50},
+        ),
+    ],
+)
+def test_exact_studies_run_through(lab, name, changes):
+    study = sl.get("studies", name)
+    outcome, findings = study.measure(study.config("quick", **changes), lab)
+    exact = [finding for finding in findings if finding.count == 1 and finding.held]
+    assert all(finding.verdict == "holds" for finding in exact)
+    assert outcome.figures
+
+
+def test_error_amplification_is_that_of_the_binomial_law():
+    """Without backtracking the string is H−1 biased coins and a fair one: a distance between two binomial laws."""
+    from scipy import stats
+
+    for horizon, error in ((4, 0.3), (8, 0.1), (10, 0.5)):
+        heads = np.arange(horizon)
+        biased = stats.binom.pmf(heads, horizon - 1, (1 + error) / 2)
+        fair = stats.binom.pmf(heads, horizon - 1, 0.5)
+        found = solve(Job("bits", horizon, error, 0, 0))
+        assert found["no backtracking"] == pytest.approx(0.5 * np.abs(biased - fair).sum(), abs=1e-12)
