@@ -88,7 +88,7 @@ def test_the_plain_oracles_say_what_the_worlds_say():
 @pytest.mark.parametrize("lens", ["tail_error", "agreement"])
 def test_streamed_evaluation_of_a_billion_tokens_stays_below_two_gigabytes(lens):
     memory = load_benchmark(FOLDER / "memory.py")
-    few, many = 500_000, 10_000_000
+    few, many = 1_000_000, 30_000_000
     low, high = memory.peaks(lens, few, many)
     assert high < 2e9
     assert high - low < 0.1 * low

@@ -122,7 +122,7 @@ def forced_backtracking(config: Settings, lab: Lab) -> Outcome:
             paper="0.921 − 0.604",
         ),
         Claim(
-            "unseen-0.9",
+            "unseen-nucleus",
             "On fresh prompts the trained verifier lowers the number of errors at top-p 0.9.",
             f"{THESIS}, Table 3.3",
             "errors with backtracking divided by errors of nucleus sampling",
@@ -130,7 +130,7 @@ def forced_backtracking(config: Settings, lab: Lab) -> Outcome:
             paper="179.4/240.0",
         ),
         Claim(
-            "unseen-1.0",
+            "unseen-plain",
             "It does so at top-p 1.0.",
             f"{THESIS}, Table 3.3",
             "errors with backtracking divided by errors of sampling",
@@ -138,7 +138,7 @@ def forced_backtracking(config: Settings, lab: Lab) -> Outcome:
             paper="200.0/461.8",
         ),
         Claim(
-            "larger-at-1.0",
+            "larger-for-plain",
             "The relative reduction is larger at top-p 1.0 than at 0.9.",
             f"{THESIS}, Table 3.3",
             "reduction at 1.0 minus reduction at 0.9",
@@ -200,9 +200,9 @@ def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
         "helps": cells["4,6"] - base,
         "stride": by_stride,
         "quota": cells["4,6"] - cells["1,6"],
-        "unseen-0.9": 1 - gain["0.9"],
-        "unseen-1.0": 1 - gain["1.0"],
-        "larger-at-1.0": gain["1.0"] - gain["0.9"],
+        "unseen-nucleus": 1 - gain["0.9"],
+        "unseen-plain": 1 - gain["1.0"],
+        "larger-for-plain": gain["1.0"] - gain["0.9"],
         "exact": (errors("trained 1.0") - errors("exact 1.0")) / results[0]["unseen"]["prompts"],
         "accounting": float(max(written)),
     }

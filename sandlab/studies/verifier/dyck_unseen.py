@@ -184,7 +184,7 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
     full=FULL,
     claims=[
         Claim(
-            "argmax-0.9",
+            "argmax-nucleus",
             "Without the greedy rewriting more errors remain at top-p 0.9.",
             f"{THESIS}, Table 3.16",
             "errors with rewriting divided by errors without",
@@ -192,7 +192,7 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
             paper="179.4/245.8",
         ),
         Claim(
-            "argmax-1.0",
+            "argmax-plain",
             "The same holds at top-p 1.0.",
             f"{QUERIES}, ablation",
             "errors with rewriting divided by errors without",
@@ -222,8 +222,8 @@ def dyck_no_argmax(config: Settings, lab: Lab) -> Outcome:
         return pooled(results, lambda each: each["unseen"][name]["errors"])
 
     measurements = {
-        "argmax-0.9": errors("trained 0.9") / errors("no argmax 0.9"),
-        "argmax-1.0": errors("trained 1.0") / errors("no argmax 1.0"),
+        "argmax-nucleus": errors("trained 0.9") / errors("no argmax 0.9"),
+        "argmax-plain": errors("trained 1.0") / errors("no argmax 1.0"),
         "no-better": errors("no argmax 0.9") / errors("baseline 0.9"),
     }
     published = {"baseline 0.9": "240.0 ± 5.2", "no argmax 0.9": "245.8 ± 8.7", "trained 0.9": "179.4 ± 1.0"}
