@@ -34,11 +34,10 @@ class Settings:
     states: int = 3
     length: int = 12
     concentration: float = 0.1
-    steps: int = 4000
-    batch: int = 64
-    lr: float = 4.0
-    optimizer: str = "sgd"
-    weight_decay: float = 0.0
+    steps: int = 1500
+    batch: int = 128
+    lr: float = 0.02
+    weight_decay: float = 1e-4
     init_std: float = 0.02
 
 
@@ -82,7 +81,7 @@ def train_heads(job: ParentsJob) -> dict[str, Any]:
 
     histories = train(
         crowd, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine",
-        optimizer=settings.optimizer, weight_decay=settings.weight_decay, rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
+        weight_decay=settings.weight_decay, rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
         every=max(1, settings.steps // 25), callbacks=[look], data="separate",
     )  # fmt: skip
     pattern, matches = read(crowd)
