@@ -141,7 +141,7 @@ def multiple_parents(settings: Settings, lab: Lab) -> Outcome:
     for every sequence. Heads are matched to parents one to one so that the mean attention on the matched parent is
     largest (Hungarian method). Rings mark the parent that a head was matched to.
 
-    **What was learnt.** At the quick size (3 states, 16 tokens, 2000 steps of Adam from small random weights) heads do
+    **What was learnt.** At the quick size (3 states, 12 tokens, 1500 steps of Adam from small random weights) heads do
     not separate in time and the claims fail; the published runs take 2¹⁶ steps with batches of 1024.
     """
     seeds = tuple(range(settings.seeds))
