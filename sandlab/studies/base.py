@@ -38,12 +38,14 @@ class Outcome:
     figures       name → matplotlib figure
     tables        name → rows (dictionaries of numbers and words)
     notes         claim id → what was learnt, shown beside the finding
+    unmeasured    claim id → why the chosen settings do not measure it; a preset as it stands measures all its claims
     """
 
     measurements: Mapping[str, Sequence[float] | np.ndarray | float]
     figures: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,19 +83,30 @@ class Study:
         return dataclasses.replace(base, **changes)
 
     def measure(self, config: Any, lab: Lab, preset: str = "quick") -> tuple[Outcome, list[Finding]]:
-        """Run the study and judge every claim of the preset; a claim without a measurement is an error."""
+        """Run the study and judge every claim of the preset.
+
+        A claim without a measurement is an error, unless settings other than the preset's leave it out and the study
+        says why: it is then listed in the table "not measured".
+        """
         with figures.style():
             outcome = self.function(config, lab)
         due = [claim for claim in self.claims if preset in claim.presets]
         measured = {self._full_id(short): value for short, value in outcome.measurements.items()}
         notes = {self._full_id(short): note for short, note in outcome.notes.items()}
+        left_out = {self._full_id(short): why for short, why in outcome.unmeasured.items()}
+        excused = set() if config == self.presets.get(preset) else set(left_out) - set(measured)
         unknown = set(measured) - {claim.id for claim in self.claims}
-        missing = {claim.id for claim in due} - set(measured)
+        missing = {claim.id for claim in due} - set(measured) - excused
         if unknown or missing:
             raise BadInput(
                 f"{self.name}: measured but not claimed {sorted(unknown)}, claimed but not measured {sorted(missing)}"
             )
-        return outcome, [judge(claim, measured[claim.id], notes.get(claim.id, "")) for claim in due]
+        judged = [claim for claim in due if claim.id in measured]
+        if not judged:
+            raise BadInput(f"{self.name}: these settings measure none of its claims: {'; '.join(left_out.values())}")
+        absent = [{"claim": claim.id, "why": left_out[claim.id]} for claim in due if claim.id not in measured]
+        outcome.tables |= {"not measured": absent} if absent else {}
+        return outcome, [judge(claim, measured[claim.id], notes.get(claim.id, "")) for claim in judged]
 
     def _full_id(self, short: str) -> str:
         return short if short.startswith(self.name + ".") else f"{self.name}.{short}"

@@ -74,6 +74,22 @@ def test_the_large_preset_fits_together(name):
             assert SideBySide(worlds).sample(len(worlds), rng=sl.rng(0)).inputs.shape == (len(worlds), run.length)
 
 
+def test_a_part_of_the_depth_table_says_which_claims_it_leaves_out():
+    made = get("studies", "automata/depth-table")
+    part = dataclasses.replace(
+        tiny(made.presets["full"]), seeds=2, machines=("C2", "D8", "Q8"), depths=(1, 3), together=2
+    )
+    outcome, findings = made.measure(part, LAB, "full")
+    measured = {finding.claim.split(".")[1] for finding in findings}
+    assert measured == {"parity-shallow", "quaternion-harder", "unstable"}
+    absent = {row["claim"].split(".")[1]: row["why"] for row in outcome.tables["not measured"]}
+    assert measured | set(absent) == {claim.id.split(".")[1] for claim in made.claims}
+    assert absent["s5-deep"] == "automata left out: S5"
+    assert {(row["automaton"], row["layers"]) for row in outcome.tables["accuracy"]} == {
+        (name, depth) for name in ("C2", "D8", "Q8") for depth in (1, 3)
+    }
+
+
 def runs_of(value: Any) -> list[Run]:
     if isinstance(value, Run):
         return [value]
