@@ -104,9 +104,11 @@ class DisentangledAttention(nn.Module):
         self.value = nn.Parameter(torch.randn(heads, width, width) / math.sqrt(width)) if config.value else None
         self.scores, self.pattern, self.mixed = Point(), Point(), Point()
 
-    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time mixed"]:
-        scores = self.scores(self._score(x))
-        if self.causal:
+    def forward(self, x: Float[Tensor, "*lead time width"], *, last: bool = False) -> Float[Tensor, "*lead query out"]:
+        """What each position fetches, or the `last` one alone."""
+        asking = x[..., -1:, :] if last else x
+        scores = self.scores(self._score(asking, x))
+        if self.causal and not last:
             hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
             scores = scores.masked_fill(hidden, -torch.inf)
         pattern = self.pattern(scores.softmax(-1))
@@ -115,13 +117,14 @@ class DisentangledAttention(nn.Module):
             mixed = contract("ihd,hed->ihe", mixed, self.value)
         return mixed.flatten(-2)
 
-    def _score(self, x: Tensor) -> Float[Tensor, "*lead head query key"]:
+    def _score(self, asking: Tensor, asked: Tensor) -> Float[Tensor, "*lead head query key"]:
         if not self.merged:
-            query, key = (part(x).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for part in (self.query, self.key))
-            return query @ key.mT
+            return self._split(self.query(asking)) @ self._split(self.key(asked)).mT
         # (x A)[head] as one product with all heads' matrices side by side.
-        turned = linear(x, self.weight.mT.flatten(-3, -2)).unflatten(-1, (self.heads, -1)).transpose(-2, -3)
-        return turned @ x.unsqueeze(-3).mT
+        return self._split(linear(asking, self.weight.mT.flatten(-3, -2))) @ asked.unsqueeze(-3).mT
+
+    def _split(self, x: Tensor) -> Float[Tensor, "*lead head time width"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
 
 
 class DisentangledLayer(nn.Module):
@@ -137,8 +140,9 @@ class DisentangledLayer(nn.Module):
             self.mlp = MLPBlock(middle, config.mlp_width or 4 * middle, config.mlp, bias=True, std=None)
         self.stream = Point()
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.middle(torch.cat([x, self.attention(x)], -1))
+    def forward(self, x: Tensor, *, last: bool = False) -> Tensor:
+        kept = x[..., -1:, :] if last else x
+        x = self.middle(torch.cat([kept, self.attention(x, last=last)], -1))
         return self.stream(torch.cat([x, self.mlp(x)], -1) if self.has_mlp else x)
 
 
@@ -154,7 +158,8 @@ class DisentangledTransformer(Model):
     Parameters: `layers.i.attention.weight` (head, query width, key width) when merged, else
     `layers.i.attention.{query,key}.weight`; `layers.i.attention.value` (head, width, width); `unembed.weight`.
     Activations: `embedded`, `layers.i.attention.{scores,pattern}` (batch, head, query, key), `.mixed` (batch, time,
-    head, width), `layers.i.{middle,stream}`, `layers.i.mlp.hidden`, `readout`, `logits`.
+    head, width), `layers.i.{middle,stream}`, `layers.i.mlp.hidden`, `readout`, `logits`. When only the last position is
+    read, the last layer is computed for that query alone (a query axis of 1).
 
     Source: Friedman, Wettig and Chen 2023; Nichani, Damian and Lee 2024, "How transformers learn causal structure with
     gradient descent"; Varre, Yüce and Flammarion 2025, Definition 2.2.
@@ -182,10 +187,9 @@ class DisentangledTransformer(Model):
             1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
         )
         x = self.embedded(self._embed(inputs))
-        for layer in self.layers:
-            x = layer(x)
-        if config.read == "last":
-            x = x[..., -1:, :]
+        for depth, layer in enumerate(self.layers, start=1):
+            # Nothing reads what the other positions of the last layer would fetch.
+            x = layer(x, last=config.read == "last" and depth == len(self.layers))
         logits = self.readout(self.unembed(x))
         if config.output == "probabilities":
             logits = (logits.abs() + config.floor).log()

@@ -16,7 +16,7 @@ from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.chains import dirichlet_rows, draw, thresholds, walk_graph
-from sandlab.worlds.lifted import stationary_law
+from sandlab.worlds.lifted import positive_stationary_law, stationary_law
 from sandlab.worlds.stationary_start import binary_next_law
 
 __all__ = [
@@ -110,15 +110,22 @@ class InContextTree(World):
         self._check_count(n)
         kernels = dirichlet_rows((n, self.states, self.states), self.concentration, rng=rng)
         flat = kernels.new_full((n, self.states), 1 / self.states)
-        law = stationary_law(kernels) if self.roots == "stationary" else flat
+        law = self._root_law(kernels) if self.roots == "stationary" else flat
         tokens = torch.zeros(n, self.length, dtype=torch.int64, device=rng.device)
         roots = [place for place, parent in enumerate(self.parents) if parent < 0]
         level = torch.rand(n, len(roots), 1, device=rng.device, generator=rng)
-        tokens[:, roots] = (level >= thresholds(law).unsqueeze(1)).sum(-1)
+        drawn = (level >= thresholds(law).unsqueeze(1)).sum(-1)
+        for column, place in enumerate(roots):  # a list as index would make a GPU wait for the host
+            tokens[:, place] = drawn[:, column]
         tokens[:, -1] = draw(flat, rng=rng)
         tokens = walk_graph(kernels, tokens, [(child, (parent,)) for child, parent in self.edges], rng=rng)
         target = kernels[torch.arange(n, device=kernels.device), tokens[:, -1]].unsqueeze(1)
         return Batch(tokens, target, torch.ones(n, 1, dtype=torch.bool, device=tokens.device), {"kernels": kernels})
+
+    def _root_law(self, kernels: Float[Tensor, "example state state"]) -> Float[Tensor, "example state"]:
+        # Rows of this concentration have no zeros, so that a GPU need not check that the law is unique.
+        positive = self.concentration >= 0.1 and kernels.is_cuda
+        return positive_stationary_law(kernels) if positive else stationary_law(kernels)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example 1 states"]:
         if self.roots == "stationary" and self.states == 2:
@@ -218,7 +225,9 @@ class InContextDag(World):
         kernels = dirichlet_rows((n, self.states**self.families, self.states), self.concentration, rng=rng)
         tokens = torch.randint(0, self.states, (n, self.length), generator=rng, device=rng.device)
         tokens = walk_graph(kernels, tokens, [(child, self.parents[child]) for child in self.children], rng=rng)
-        asked = self.configurations(tokens, [self.length])[:, 0]
+        asked = torch.zeros_like(tokens[:, 0])
+        for power, parent in enumerate(self.parents[-1]):
+            asked += tokens[:, parent] * self.states**power
         target = kernels[torch.arange(n, device=kernels.device), asked].unsqueeze(1)
         return Batch(tokens, target, torch.ones(n, 1, dtype=torch.bool, device=tokens.device), {"kernels": kernels})
 

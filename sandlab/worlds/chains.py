@@ -51,8 +51,12 @@ def _uniform64(shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
 def _gamma(shape: tuple[int, ...], alpha: float, rng: torch.Generator) -> Tensor:
     """Γ(α ≥ 1) by the squeeze of Marsaglia & Tsang (2000), all entries at once and the few rejected ones again.
 
-    d (1 + c z)³ with d = α − 1/3, c = 1/√(9d), z normal, kept when log U < z²/2 + d − d v + d log v.
+    d (1 + c z)³ with d = α − 1/3, c = 1/√(9d), z normal, kept when log U < z²/2 + d − d v + d log v. On a GPU torch's
+    own kernel does the same in every thread: looking for rejected entries would wait for the device.
     """
+    if rng.device.type != "cpu":
+        shapes = torch.full(shape, alpha, dtype=torch.float64, device=rng.device)
+        return torch._standard_gamma(shapes, generator=rng)
     d = alpha - 1 / 3
     c = (9 * d) ** -0.5
     normal = torch.randn(shape, device=rng.device, generator=rng).to(torch.float64)

@@ -15,7 +15,15 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, require
 
-__all__ = ["conditional_law", "lifted_chain", "order_of", "stationary_law", "token_law", "window_law"]
+__all__ = [
+    "conditional_law",
+    "lifted_chain",
+    "order_of",
+    "positive_stationary_law",
+    "stationary_law",
+    "token_law",
+    "window_law",
+]
 
 
 def order_of(kernel: Float[Tensor, "*lead context states"]) -> int:
@@ -56,6 +64,11 @@ def stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tenso
     if not sound:
         raise BadInput("the kernel has more than one stationary law: give every context a way to every other")
     return (law.clamp(min=0.0) / law.clamp(min=0.0).sum(-1, keepdim=True)).contiguous()
+
+
+def positive_stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
+    """The same for kernels without zeros, by elimination alone: no value is looked at, so a GPU is never waited for."""
+    return _eliminate(lifted_chain(kernel.to(torch.float64)))
 
 
 def _eliminate(matrix: Float[Tensor, "*lead context context"]) -> Float[Tensor, "*lead context"]:

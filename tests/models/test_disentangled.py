@@ -71,6 +71,14 @@ def test_every_option_computes_its_definition(options: dict) -> None:
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_reading_the_last_position_alone_changes_nothing_about_it(options: dict) -> None:
+    whole, short = drawn(1, read="all", **options), drawn(1, read="last", **options)
+    with seeded(2):
+        tokens = torch.randint(3, (4, 5))
+    torch.testing.assert_close(short(tokens), whole(tokens)[:, -1:], rtol=1e-12, atol=1e-12)
+
+
 def test_probabilities_come_out_as_their_logarithms() -> None:
     raw = drawn(1, read="last")
     law = drawn(1, read="last", output="probabilities", floor=1e-3)

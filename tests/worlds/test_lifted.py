@@ -10,7 +10,15 @@ import torch
 from sandlab import BadInput, rng
 from sandlab.worlds.chains import dirichlet_rows
 from sandlab.worlds.estimators import CountingEstimator
-from sandlab.worlds.lifted import conditional_law, lifted_chain, order_of, stationary_law, token_law, window_law
+from sandlab.worlds.lifted import (
+    conditional_law,
+    lifted_chain,
+    order_of,
+    positive_stationary_law,
+    stationary_law,
+    token_law,
+    window_law,
+)
 from sandlab.worlds.markov import MarkovChain
 
 
@@ -33,6 +41,15 @@ def test_power_iteration_reaches_the_same_law():
     for _ in range(2000):
         law = law @ matrix
     assert torch.allclose(law, stationary_law(kernel), atol=1e-12)
+
+
+@pytest.mark.parametrize(("states", "concentration"), [(3, 1.0), (10, 0.1), (12, 0.5)])
+def test_elimination_alone_finds_the_law_of_kernels_without_zeros(states, concentration):
+    kernels = dirichlet_rows((500, states, states), concentration, rng=rng(3))
+    law = positive_stationary_law(kernels)
+    step = (law.unsqueeze(1) @ kernels).squeeze(1)
+    assert float((step - law).abs().max()) < 1e-12
+    assert torch.allclose(law.sum(-1), torch.ones(500, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("lags", [(), (1,), (2,), (1, 2), (1, 3), (2, 3), (1, 2, 3)])
