@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from sandlab.lenses.tail_errors import wrong_targets
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 
-__all__ = ["Glitch", "draw_glitch", "find_glitch", "shorten"]
+__all__ = ["Glitch", "draw_glitch", "draw_glitch_maps", "find_glitch", "shorten"]
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,33 @@ def shorten(model: nn.Module, glitch: Glitch, label: Callable[[Tensor], Batch], 
 
 def draw_glitch(model: nn.Module, glitch: Glitch, letters: list[str]) -> Any:
     """Attention of every layer on the failing input, the query that errs framed; heads side by side."""
+    maps = attention_maps(model, glitch.tokens.unsqueeze(0))
+    return draw_glitch_maps({name: pattern.cpu().numpy() for name, pattern in maps.items()}, glitch, letters)
+
+
+def draw_glitch_maps(maps: dict[str, np.ndarray], glitch: Glitch, letters: list[str]) -> Any:
+    """The same from recorded maps, name → (head, query, key)."""
     from sandlab.figures import heatmap, new
 
-    maps = attention_maps(model, glitch.tokens.unsqueeze(0))
     heads = max(pattern.shape[-3] for pattern in maps.values())
-    said, true = letters[glitch.answer], letters[glitch.truth]
-    written = " ".join(letters[int(token)] for token in glitch.tokens)
-    title = f"after position {glitch.place} it says {said}, true is {true}" + (
-        f": {written}" if len(written) < 90 else ""
-    )
-    figure, axes = new(columns=heads, rows=len(maps), width=2.6, height=2.5, title=title)
+    written = [letters[int(token)] for token in glitch.tokens]
+    short = len(written) <= 40
+    title = f"says {letters[glitch.answer]}, true is {letters[glitch.truth]}"
+    title += f", after {' '.join(written)}" if short else f", after {len(written)} tokens"
+    size = min(3.6, max(2.2, 0.14 * len(written)))
+    figure, axes = new(columns=heads, rows=len(maps), width=size, height=size, title=title)
     for row, (name, pattern) in enumerate(maps.items()):
         for head in range(pattern.shape[-3]):
             axis = axes[row * heads + head]
-            heatmap(
-                axis, pattern[head].cpu().numpy(), title=f"{name.split('.')[1]}.{head}", low=0.0, high=1.0, bar=False
-            )
-            axis.axhline(glitch.place, color="#d1495b", linewidth=0.8)
-            axis.set(xlabel="key", ylabel="query" if head == 0 else "")
+            layer = int(name.split(".")[1]) + 1
+            heatmap(axis, pattern[head], title=f"layer {layer}, head {head + 1}", low=0.0, high=1.0, bar=False)
+            axis.axhline(glitch.place - 0.5, color="#d1495b", linewidth=0.9)
+            axis.axhline(glitch.place + 0.5, color="#d1495b", linewidth=0.9)
+            axis.title.set_fontsize(9)
+            if short:
+                axis.set_xticks(range(len(written)), written, fontsize=6)
+                axis.set_yticks(range(len(written)), written, fontsize=6)
+            axis.set(xlabel="key" if row + 1 == len(maps) else "", ylabel="query" if head == 0 else "")
     return figure
 
 

@@ -36,19 +36,22 @@ class WordReader:
     model: nn.Module
     vocabulary: tuple[str, ...]
 
-    def encode(self, texts: Sequence[str]) -> Tensor:
-        """Texts of equally many words as tokens; a full stop is a word of its own."""
+    def encode(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Texts as tokens, filled up at the right, and the place of each last word; a full stop is a word."""
         place = {word: index for index, word in enumerate(self.vocabulary)}
-        rows = [[place[word] for word in text.replace(".", " .").split()] for text in texts]
-        return torch.tensor(rows)
+        rows = [torch.tensor([place[word] for word in text.replace(".", " .").split()]) for text in texts]
+        lasts = torch.tensor([len(row) - 1 for row in rows])
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True), lasts
 
     def choose(self, prompts: Sequence[str], words: Sequence[str]) -> list[int]:
-        wanted = torch.tensor([self.vocabulary.index(word) for word in words])
+        wanted = [self.vocabulary.index(word) for word in words]
+        device = next(self.model.parameters()).device
         chosen: list[int] = []
         with evaluating(self.model), torch.no_grad():
-            for prompt in prompts:
-                scores = self.model(self.encode([prompt]))[0, -1]
-                chosen.append(int(scores[wanted].argmax()))
+            for start in range(0, len(prompts), 64):
+                tokens, lasts = self.encode(prompts[start : start + 64])
+                scores = self.model(tokens.to(device))[torch.arange(len(lasts)), lasts]
+                chosen += scores[:, wanted].argmax(-1).tolist()
         return chosen
 
 

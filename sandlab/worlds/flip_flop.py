@@ -14,7 +14,7 @@ from sandlab.errors import choice, integer, number, require
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 
-__all__ = ["FlipFlop", "FlipFlopTransduction", "light_switch_text"]
+__all__ = ["FlipFlop", "FlipFlopTransduction", "chat_prompt", "light_switch_text"]
 
 WRITE, READ, IGNORE = 0, 1, 2
 
@@ -140,6 +140,37 @@ class FlipFlop(World):
         seen[:, 0] = 0.0  # the first instruction is always a write and says nothing about the law
         posterior = seen.cumsum(1).softmax(-1)
         return posterior @ laws
+
+    def label(self, inputs: Int[Tensor, "n time"]) -> Batch:
+        """Given fine-token prefixes that end with an instruction: only the answer to a last r counts.
+
+        A prefix that does not begin with w, or in which an earlier read is answered wrongly, has an empty mask.
+        """
+        instructions, symbols = inputs[:, 0::2], inputs[:, 1::2]
+        latest = latest_write(instructions).clamp(max=max(symbols.shape[1] - 1, 0))
+        stored = symbols.gather(1, latest)
+        told = (instructions[:, :-1] != READ) | (symbols == stored[:, :-1])
+        valid = (instructions[:, 0] == WRITE) & (instructions[:, -1] == READ) & told.all(1)
+        truth = {"stored": stored - 3, "latest_write": latest}
+        return Batch(inputs, stored[:, -1:], valid.unsqueeze(1), truth)
+
+    def since_write(self, batch: Batch) -> Int[Tensor, "n time"]:
+        """Pairs between each token's pair and the latest write before it: how far back a read must look."""
+        latest = batch.truth["latest_write"]
+        away = torch.arange(latest.shape[1], device=latest.device) - latest
+        return away if self.tokens == "coarse" else away.repeat_interleave(2, 1)[:, : batch.inputs.shape[1]]
+
+    def since_told(self, batch: Batch) -> Int[Tensor, "n time"]:
+        """Pairs back to the latest earlier write or read: either tells the stored symbol."""
+        inputs = batch.inputs
+        if self.tokens == "coarse":
+            silent = (inputs >= self.symbols) & (inputs < 2 * self.symbols)
+        else:
+            silent = inputs[:, 0::2] == IGNORE
+        told = latest_write(torch.where(silent, IGNORE, WRITE))
+        before = torch.nn.functional.pad(told[:, :-1], (1, 0))
+        away = torch.arange(told.shape[1], device=told.device) - before
+        return away if self.tokens == "coarse" else away.repeat_interleave(2, 1)[:, : inputs.shape[1]]
 
     def accepts(self, tokens: Int[Tensor, "*n time"]) -> bool | Bool[Tensor, "n"]:
         """Whether a string of fine tokens belongs to the language (of any even length of at least 4)."""
@@ -278,3 +309,17 @@ def light_switch_text(strings: Int[Tensor, "n time"], *, ask: bool = True) -> li
             told[-1] = "The light is turned"
         texts.append(" ".join(told))
     return texts
+
+
+def chat_prompt(string: Int[Tensor, "time"]) -> str:
+    """A question to a chat model: the rules of the memory cell, one string of fine tokens, its last read left open.
+
+    (Liu et al. 2023 show such a dialogue: right up to about 400 tokens, wrong beyond.)
+    """
+    letters = ["w", "r", "i", "0", "1"]
+    written = " ".join(letters[token] for token in string[:-1].tolist())
+    return (
+        "A machine has one memory cell that holds a bit. It is given pairs of an instruction and a bit: 'w b' writes "
+        "b into the cell, 'i b' changes nothing, 'r b' reads, and then b is what the cell holds. Continue this "
+        f"sequence with one bit and say nothing else: {written}"
+    )

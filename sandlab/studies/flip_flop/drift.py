@@ -101,7 +101,7 @@ def _mass(model: LinearPositionMemory, tokens: Tensor, place: int) -> np.ndarray
     title="A head with linear positions lets go of the write it should hold",
     source=f"{SOURCE}, Figure 13 and Proposition 5",
     quick=Settings(),
-    full=Settings(seeds=16, length=500, longest=834, idle=0.5, steps=6000),
+    full=Settings(seeds=8, length=500, longest=834, idle=0.5, steps=4000),
     claims=[
         Claim(
             "learns",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sandlab import figures
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
@@ -23,6 +25,8 @@ class Settings:
     strength: float = 0.1
     steps: int = 500
     idle: float = 0.9
+    lr: float = 1e-3
+    precision: str = "float32"
 
 
 @study(
@@ -30,7 +34,7 @@ class Settings:
     title="The same bit, remembered in many ways: attention maps before and after sharpening",
     source=f"{SOURCE}, Figures 4 and 15–18",
     quick=Settings(),
-    full=Settings(seeds=8, layers=6, heads=8, width=128, strength=0.01, steps=4000),
+    full=Settings(seeds=5, layers=6, heads=8, width=512, strength=0.01, steps=2500, lr=3e-4, precision="tf32"),
     claims=[
         Claim(
             "sharper",
@@ -75,6 +79,14 @@ class Settings:
             "length of the weight vector, sharpened over plain, at the end",
             Below(1.0),
         ),
+        Claim(
+            "dynamics",
+            "Sharpening changes how the heads of a layer come apart during training.",
+            f"{SOURCE}, Figure 16",
+            "mean over training and layers of the distance between heads, sharpened over plain",
+            Above(1.1),
+            paper="different dynamics",
+        ),
     ],
 )
 def mechanisms(config: Settings, lab: Lab) -> Outcome:
@@ -94,6 +106,7 @@ def mechanisms(config: Settings, lab: Lab) -> Outcome:
         Transduction(
             tuple(range(config.seeds)), lab.device, idle=config.idle, layers=config.layers, heads=config.heads,
             width=config.width, strength=strengths[kind][0], sharpen_layers=strengths[kind][1], steps=config.steps,
+            lr=config.lr, precision=config.precision,
         )
         for kind in KINDS
     ]  # fmt: skip
@@ -106,6 +119,7 @@ def mechanisms(config: Settings, lab: Lab) -> Outcome:
         "misleading-maxima": plain["misleading"][:, 0],
         "importance": plain["misleading"][:, 2],
         "smaller-weights": sharp["film"]["norms"][-1] / plain["film"]["norms"][-1],
+        "dynamics": _spread(sharp) / _spread(plain),
     }
     pictures = {"maps": _maps(found, config), "head-differences": _differences(found)}
     notes = {
@@ -113,6 +127,11 @@ def mechanisms(config: Settings, lab: Lab) -> Outcome:
         "smaller-weights": "at this size sharpening makes the weight vector a little longer, not shorter",
     }
     return Outcome(measurements, pictures, {"errors": [_row(kind, found[kind]) for kind in KINDS]}, notes)
+
+
+def _spread(result: dict[str, Any]) -> np.ndarray:
+    """Mean distance between two heads of a layer, over training and layers, per seed."""
+    return result["film"]["differences"].mean((0, 2, 3))
 
 
 def _row(kind: str, result: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,12 @@ from torch import nn
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import Penalised, SequenceMean, Sharpening
 from sandlab.learning.population import Population
+from sandlab.learning.precision import computing
 from sandlab.learning.training import train
-from sandlab.lenses.tail_errors import tail_error, wrong_targets
+from sandlab.lenses.attention_patterns import attention_maps
+from sandlab.lenses.glitches import find_glitch
+from sandlab.lenses.predictions import evaluating
+from sandlab.lenses.tail_errors import error_curve, tail_error, wrong_targets
 from sandlab.models.recurrent import LSTM
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
@@ -34,8 +38,11 @@ class Run:
     seeds, data_seeds   of the initial weights, and of the data (None: the same stream for all, seed 0)
     ignore              shares p_i of the training languages, drawn per string; `extra_ignore` and `extra_steps` go on
                         from there with a fresh schedule
-    recipe              AdamW (0.9, 0.999), warm-up of 50 steps, linear decay to 0
+    recipe              AdamW, warm-up of 50 steps, linear decay to 0
+    sharpen_start       share of the steps after which a "linear" or "oscillating" `sharpen_schedule` sets in
     targets             reads per evaluation set at the end; `checks` evaluations on small fixed sets along the way
+    distances           also the error against the distance to the latest write
+    glitches            also the shortest failing input found for the first seed that has one, and its attention
     """
 
     seeds: tuple[int, ...] = (0,)
@@ -57,23 +64,33 @@ class Run:
     sharpen: str = ""
     sharpen_strength: float = 0.0
     sharpen_layers: str = "*"
+    sharpen_schedule: str = "constant"
+    sharpen_start: float = 0.0
     average: str = "read"
     steps: int = 1200
     batch_size: int = 32
     lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.1
+    precision: str = "float32"
     extra_ignore: tuple[float, ...] = ()
     extra_steps: int = 0
     targets: int = 6_000
     checks: int = 10
+    distances: bool = False
+    glitches: bool = False
     label: str = ""
 
 
 def train_run(run: Run) -> dict[str, Any]:
     """Final errors (set → errors, counts per seed), error curves, losses and parameter count of a run."""
+    run = replace(run, precision=run.precision if run.device != "cpu" else "float32")
+    with computing(run.precision, torch.device(run.device)):
+        return _train_and_test(run)
+
+
+def _train_and_test(run: Run) -> dict[str, Any]:
     device = run.device
-    if device != "cpu":
-        torch.set_float32_matmul_precision("high")
     crowd = Population(lambda seed: build(run), seeds=run.seeds).to(device)
     fixed = {name: world.sample(200, rng=rng(7, name, device=device)) for name, world in evaluation_worlds(run).items()}
 
@@ -94,6 +111,12 @@ def train_run(run: Run) -> dict[str, Any]:
         result["final"] = _final(crowd, run)
     else:
         result["final"] = result["first"]
+    if run.mode == "generative":
+        result["excess"] = _excess(crowd, run)
+    if run.distances:
+        result["distances"] = {name: _by_distance(crowd, run, name) for name in ("sparse", "dense")}
+    if run.glitches:
+        result["glitch"] = _glitch(crowd, run)
     return result
 
 
@@ -134,6 +157,8 @@ def _train(crowd: Population, run: Run, ignore: tuple[float, ...], steps: int, e
         rng=rng(run.data_seed, stream, device=run.device),
         objective=_objective(run, steps),
         lr=run.lr,
+        betas=run.betas,
+        precision=run.precision,
         weight_decay=run.weight_decay,
         schedule="linear",
         warmup=50,
@@ -146,7 +171,11 @@ def _objective(run: Run, steps: int) -> Any:
     plain: Any = SequenceMean() if run.average == "sequence" else CrossEntropy()
     if not run.sharpen:
         return plain
-    return Penalised(plain, (Sharpening(run.sharpen_strength, run.sharpen, layers=run.sharpen_layers, steps=steps),))
+    sharpening = Sharpening(
+        run.sharpen_strength, run.sharpen, run.sharpen_layers, run.sharpen_schedule, int(run.sharpen_start * steps),
+        steps, period=max(1, steps // 10),
+    )  # fmt: skip
+    return Penalised(plain, (sharpening,))
 
 
 def _final(crowd: Population, run: Run) -> dict[str, Any]:
@@ -157,6 +186,51 @@ def _final(crowd: Population, run: Run) -> dict[str, Any]:
         found[name] = np.array([rate.rate for rate in rates])  # type: ignore[union-attr]
         found[f"{name}_errors"] = np.array([rate.errors for rate in rates])  # type: ignore[union-attr]
     return found
+
+
+def _excess(crowd: Population, run: Run) -> np.ndarray:
+    """Loss on fresh strings above that of the true law on the same strings, per seed, nats per token."""
+    world = FlipFlop.ignoring(*run.ignore, length=run.length, mode="generative")
+    batch = world.sample(2000, rng=rng(19, device=run.device))
+    with evaluating(crowd), torch.no_grad():
+        parts = [
+            crowd(inputs).double().log_softmax(-1).gather(-1, targets.expand(len(crowd), -1, -1)[..., None])
+            for inputs, targets in zip(batch.inputs.split(250), batch.targets.split(250))
+        ]
+    return -torch.cat(parts, 1).flatten(1).mean(1).cpu().numpy() - world.optimal_loss(batch)
+
+
+def _by_distance(crowd: Population, run: Run, name: str) -> dict[str, np.ndarray]:
+    """Errors and counts per seed against the distance to the latest write, in bins that double."""
+    world = evaluation_worlds(run)[name]
+    edges = np.unique([0, *(2**power for power in range(12)), run.length])
+    edges = edges[edges <= run.length // 2]
+    generator = rng(13, name, device=run.device)
+    curve = error_curve(crowd, world, world.since_write, edges, targets=run.targets, rng=generator, chunk=256)
+    return {"edges": curve.edges, "errors": curve.errors, "counts": curve.counts}
+
+
+def _glitch(crowd: Population, run: Run) -> dict[str, Any]:
+    """The shortest failing input found for the first seed that errs: short strings of both tails are searched first."""
+    lengths = [length for length in (8, 12, 16, 24, 32, 48, 64, 128, 256, 512) if length < run.length] + [run.length]
+    worlds = [FlipFlop.ignoring(share, length=length) for length in lengths for share in (DENSE, SPARSE)]
+    for place, member in enumerate(crowd.members()):
+        member = member.to(run.device)
+        found = find_glitch(
+            member, worlds, examples=1024, rng=rng(17, device=run.device), label=worlds[0].label, pairs=2
+        )
+        if found is not None:
+            maps = attention_maps(member, found.tokens.unsqueeze(0)) if run.model == "transformer" else {}
+            return {
+                "seed": run.seeds[place],
+                "tokens": found.tokens.cpu().numpy(),
+                "place": found.place,
+                "answer": found.answer,
+                "truth": found.truth,
+                "tried": found.tried,
+                "maps": {name: pattern.cpu().numpy() for name, pattern in maps.items()},
+            }
+    return {}
 
 
 def split_seeds(run: Run, seeds: int, device: str) -> list[Run]:

@@ -28,7 +28,7 @@ class Settings:
     title="Glitches depend on the order of the data and on the initial weights alike",
     source=f"{SOURCE}, Figure 7 (left)",
     quick=Settings(),
-    full=Settings(seeds=5, run=Run(length=128, targets=100_000, checks=30)),
+    full=Settings(seeds=5, run=Run(length=128, steps=2000, targets=100_000, checks=30)),
     claims=[
         Claim(
             "data-order",

@@ -44,6 +44,7 @@ class Transduction:
     lr: float = 1e-3
     targets: int = 20_000
     films: int = 10
+    precision: str = "float32"
 
 
 def transduce(job: Transduction) -> dict[str, Any]:
@@ -71,6 +72,7 @@ def transduce(job: Transduction) -> dict[str, Any]:
         schedule="linear",
         warmup=50,
         every=max(1, job.steps // job.films),
+        precision=job.precision if job.device != "cpu" else "float32",
         callbacks=[watch],
     )
     found: dict[str, Any] = {f"error_{idle}": _errors(crowd, job, idle) for idle in TESTS}
