@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -23,7 +25,7 @@ def counted(counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return total > 0, counts / total.clamp(min=1).unsqueeze(-1)
 
 
-@pytest.mark.parametrize("states", [2, 4, 5])
+@pytest.mark.parametrize("states", [2, 3, 4, 5])
 @pytest.mark.parametrize("seed", range(6))
 def test_tree_construction_equals_the_counts_along_the_edges(states, seed):
     parents = (chain_parents(24), pair_parents(24), *(random_parents(24, s) for s in range(4)))[seed]
@@ -47,13 +49,34 @@ def test_roots_that_are_not_silenced_count_as_matches():
     assert float((found - with_roots).abs().max()) < 1e-12
 
 
+@pytest.mark.parametrize("temperature", [10.0, 15.0, 20.0])
+def test_error_falls_with_the_temperature_within_the_bound_of_two_softmaxes(temperature):
+    """Each layer's softmax leaves at most T e^{−β} outside of its goal, and the scores of layer 2 carry a factor β."""
+    bound = temperature * 24 * math.exp(-temperature)
+    tree = InContextTree(3, random_parents(24, 2), concentration=1.0)
+    tokens = tree.sample(60, rng=rng(0)).inputs
+    matched, law = counted(tree.edge_counts(tokens))
+    found = causal_graph_estimator(3, tree.parents, temperature=temperature)(tokens)[:, -1].exp().detach()
+    assert 0 < float((found - law)[matched].abs().max()) < bound
+
+
 @pytest.mark.parametrize(
-    "parents", [skip_parents(20), lag_parents(20, (1, 2)), lag_parents(20, (1, 3)), lag_parents(30, (1, 2, 3))]
+    "parents",
+    [
+        skip_parents(20),
+        lag_parents(20, (1,)),
+        lag_parents(20, (1, 2)),
+        lag_parents(20, (1, 3)),
+        lag_parents(30, (1, 2, 3)),
+        lag_parents(40, (1, 2, 3, 4)),
+        lag_parents(60, (1, 2, 3, 4, 5)),
+    ],
+    ids=lambda parents: str(parents[-1]),
 )
-@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("states", [2, 3, 4, 5])
 def test_one_head_per_parent_equals_the_counts_of_all_children_but_the_last(parents, states):
     world = InContextDag(states, parents, concentration=1.0)
-    tokens = world.sample(80, rng=rng(1)).inputs
+    tokens = world.sample(200, rng=rng(1)).inputs
     last = world.length - 1
     children = [child for child in world.children if child != last]
     match = world.configurations(tokens, children) == world.configurations(tokens, [world.length])

@@ -10,7 +10,7 @@ from sandlab.circuits.induction import induction_head
 from sandlab.worlds.estimators import CountingEstimator
 
 
-@pytest.mark.parametrize(("states", "length"), [(2, 10), (3, 64), (5, 200)])
+@pytest.mark.parametrize(("states", "length"), [(2, 10), (3, 64), (4, 100), (5, 200)])
 def test_output_is_what_followed_the_present_token(states, length):
     tokens = torch.randint(0, states, (20, length), generator=rng(0))
     estimator = CountingEstimator(states, (1,), boundary="clamped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -36,7 +37,7 @@ def test_gaps_have_the_known_values():
 
 @pytest.mark.parametrize("layers", MAKERS)
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("states", [2, 3, 5])
+@pytest.mark.parametrize("states", [2, 3, 4, 5])
 def test_construction_equals_the_strict_estimator(layers, order, states):
     length = 120
     tokens = InContextNgrams(states, 1, length, 1.0).sample(12, rng=rng(0)).inputs
@@ -70,6 +71,23 @@ def test_error_falls_with_the_sharpness(base):
         law = model(with_start_token(tokens, 2))[:, -1].softmax(-1).detach()
         errors.append(float((law - truth)[matched].abs().max()))
     assert errors[0] > 1e-3 and errors[1] < 0.1 * errors[0] and errors[2] < 1e-7
+
+
+@pytest.mark.parametrize("layers", MAKERS)
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_error_stays_below_what_the_smallest_angle_predicts(layers, order):
+    """Every wrong key has at most e^{−κ · gap} times the weight of a right one."""
+    length = 100
+    tokens = InContextNgrams(3, 1, length, 1.0).sample(30, rng=rng(2)).inputs
+    estimator = CountingEstimator.of_order(3, order)
+    truth, matched = estimator.probabilities(tokens)[:, -1], estimator.counts(tokens)[:, -1].sum(-1) > 0
+    errors = []
+    for exponent in (4.0, 8.0, 12.0):
+        model = MAKERS[layers](3, order, length, sharpness=exponent / context_gap(order, 3.0))
+        law = model(with_start_token(tokens, 3))[:, -1].softmax(-1).detach()
+        errors.append(float((law - truth)[matched].abs().max()))
+        assert errors[-1] < length * math.exp(-exponent)
+    assert errors[2] < 0.1 * errors[1] < 0.1 * errors[0]
 
 
 def test_impossible_constructions_are_refused():

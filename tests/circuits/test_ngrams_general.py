@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -11,7 +13,8 @@ from sandlab.worlds.estimators import CountingEstimator
 from sandlab.worlds.ngrams import InContextNgrams
 
 
-@pytest.mark.parametrize(("states", "order"), [(3, 0), (3, 1), (2, 2), (3, 2), (5, 2), (2, 3), (2, 5), (5, 4)])
+@pytest.mark.parametrize("states", [2, 3, 4, 5])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4, 5])
 def test_output_is_the_clamped_estimator_with_epsilon_added(states, order):
     epsilon, length = 1e-3, 64
     tokens = InContextNgrams(states, 1, length, 1.0).sample(50, rng=rng(0)).inputs
@@ -21,6 +24,21 @@ def test_output_is_the_clamped_estimator_with_epsilon_added(states, order):
     matched = estimator.counts(tokens)[:, -1].sum(-1) > 0
     assert matched.any()
     assert float((law - truth)[matched].abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_error_falls_with_the_temperature_as_in_the_simplified_model(order):
+    epsilon, length, states = 1e-3, 64, 3
+    tokens = InContextNgrams(states, 1, length, 1.0).sample(50, rng=rng(2)).inputs
+    estimator = CountingEstimator.of_order(states, order, boundary="clamped")
+    truth = (estimator.probabilities(tokens)[:, -1] + epsilon) / (1 + states * epsilon)
+    matched = estimator.counts(tokens)[:, -1].sum(-1) > 0
+    errors = []
+    for c in (10.0, 15.0, 20.0):
+        model = additive_ngram_estimator(states, order, length, temperature=c, smoothing=epsilon)
+        errors.append(float((model(tokens)[:, -1].softmax(-1).detach() - truth)[matched].abs().max()))
+        assert errors[-1] <= c * length * math.exp(-c)
+    assert errors[1] < errors[0] * 0.02 and errors[2] < errors[1] * 0.02
 
 
 def test_a_rotated_stream_computes_the_same_function():
