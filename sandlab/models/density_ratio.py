@@ -46,6 +46,25 @@ class DensityRatioConfig(Config):
         number("floor", self.floor, low=0.0)
 
 
+class _Convolution(nn.Conv2d):
+    """A convolution as one product of patches and weights: with a member axis it stays one batched product.
+
+    The library's convolution turns a member axis into groups, for which there are no fast kernels on a GPU.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        size, stride, edge = self.kernel_size[0], self.stride[0], self.kernel_size[0] // 2
+        rows, columns = ((length - 1) // stride + 1 for length in x.shape[-2:])
+        padded = nn.functional.pad(x, (edge, edge, edge, edge))
+        shifts = [
+            padded[..., i : i + (rows - 1) * stride + 1 : stride, j : j + (columns - 1) * stride + 1 : stride]
+            for i in range(size)
+            for j in range(size)
+        ]
+        patches = torch.stack(shifts, dim=2).flatten(1, 2).movedim(1, -1)
+        return (patches @ self.weight.flatten(1).mT).movedim(-1, 1)
+
+
 class _Block(nn.Module):
     """x + conv(norm(relu(conv(x)))): a basic residual block; group norms, so that an image's value is its own.
 
@@ -54,14 +73,14 @@ class _Block(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
+        self.first = _Convolution(inputs, outputs, 3, stride=stride, padding=1, bias=False)
         self.first_norm = nn.GroupNorm(4, outputs)
-        self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.second = _Convolution(outputs, outputs, 3, padding=1, bias=False)
         self.second_norm = nn.GroupNorm(4, outputs)
         self.skip: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.skip = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.GroupNorm(4, outputs)
+                _Convolution(inputs, outputs, 1, stride=stride, bias=False), nn.GroupNorm(4, outputs)
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -75,7 +94,7 @@ class ResNet18(nn.Module):
     def __init__(self, channels: int, features: int, width: int) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.GroupNorm(4, width), nn.ReLU()
+            _Convolution(channels, width, 3, padding=1, bias=False), nn.GroupNorm(4, width), nn.ReLU()
         )
         blocks: list[nn.Module] = []
         inputs = width

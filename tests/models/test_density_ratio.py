@@ -10,7 +10,7 @@ import sandlab as sl
 from sandlab.errors import BadInput
 from sandlab.learning.nce_networks import ContrastiveLoss, NormalisedDescent
 from sandlab.models.base import seeded
-from sandlab.models.density_ratio import DensityRatio
+from sandlab.models.density_ratio import DensityRatio, _Convolution
 from sandlab.worlds.image_contrast import ImageContrast
 
 
@@ -39,6 +39,19 @@ def test_resnet_has_eighteen_weight_layers_and_treats_each_image_alone():
     assert len(layers) - len(shortcuts) == 18
     images = torch.randn(4, 1, 8, 8, generator=sl.rng(1))
     torch.testing.assert_close(model(images)[:1], model(images[:1]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "side"), [(3, 1, 8), (3, 2, 8), (3, 2, 7), (1, 2, 8), (3, 2, 1)])
+def test_convolution_by_patches_equals_the_library_and_keeps_a_member_axis(kernel, stride, side):
+    layers = [_Convolution(3, 4, kernel, stride=stride, padding=kernel // 2, bias=False).double() for _ in range(2)]
+    images = torch.randn(5, 3, side, side, generator=sl.rng(5), dtype=torch.float64)
+    expected = torch.stack(
+        [torch.nn.functional.conv2d(images, layer.weight, stride=stride, padding=kernel // 2) for layer in layers]
+    )
+    torch.testing.assert_close(torch.stack([layer(images) for layer in layers]), expected)
+    weights = {"weight": torch.stack([layer.weight for layer in layers])}
+    together = torch.func.vmap(lambda w: torch.func.functional_call(layers[0], w, (images,)))(weights)
+    torch.testing.assert_close(together, expected)
 
 
 def test_cross_entropy_of_the_logits_is_the_nce_loss():

@@ -72,6 +72,7 @@ def train_ratios(config: ImageJob) -> dict[str, Any]:
         optimizer="sgd" if config.method == "gd" else NormalisedDescent,
         lr=[rate for rate in config.rates for _ in seeds],
         nan="continue",
+        precision="float32" if config.device == "cpu" else "tf32",
         progress=False,
     )
     losses = np.stack([np.asarray(history.loss, dtype=np.float64) for history in histories])
