@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.studies.dyck import attention_variation, copying, pruning, runs, theorems
+from sandlab.studies.dyck import copying, pruning, runs, theorems
 from sandlab.worlds.dyck import Dyck
 
 TINY = runs.Run(steps=3, batch_size=8, tests=10, long=40, long_tests=4, width=12, mlp_width=8)
@@ -38,7 +38,7 @@ def test_the_nested_prefix_is_balanced_and_keeps_the_word() -> None:
 
 def test_the_distance_of_a_seed_to_the_others_is_brute_force() -> None:
     maps = np.random.default_rng(0).random((3, 4, 4))
-    found = attention_variation._pairs(maps)
+    found = runs.apart(maps)
     expected = [np.mean([((maps[a] - maps[b]) ** 2).sum() for b in range(3) if b != a]) for a in range(3)]
     assert found == pytest.approx(expected)
 

@@ -11,38 +11,41 @@ import torch
 from sandlab import figures
 from sandlab.lenses.bracket_attention import attention_variation, random_attention_variation
 from sandlab.studies.base import Lab, Outcome, study
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.dyck.runs import SOURCE, Run, gather, split_seeds, train_run
+from sandlab.studies.claims import Above, Below, Claim, Equals
+from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
 
 STANDARD = Run(steps=1000)
 MINIMAL = Run(model="minimal", steps=600, lr=1e-2)
 LETTERS = "()[]{}<>"
 
 
+WIDE = replace(STANDARD, width=200, mlp_width=200, lr=3e-4)
+
+
 @dataclass(frozen=True)
 class Settings:
-    """Seeds of each setting; further settings of the published table as (types, depth, layers)."""
+    """Seeds of each setting; kinds of positions of the standard model; whether a wide one is trained too."""
 
     seeds: int = 5
     standard: Run = STANDARD
     minimal: Run = MINIMAL
     positions: tuple[str, ...] = ("none",)
-    table: tuple[tuple[int, int, int], ...] = ()
+    wide: tuple[Run, ...] = ()
 
 
 FULL = Settings(
     seeds=40,
     standard=replace(STANDARD, steps=2000),
     minimal=replace(MINIMAL, steps=1000),
-    positions=("none", "learned"),
-    table=((2, 4, 3), (2, 8, 2), (3, 4, 2)),
+    positions=("none", "linear"),
+    wide=(replace(WIDE, steps=2000), replace(WIDE, steps=2000, positions="linear")),
 )
 
 
 @study(
     "dyck/attention-variation",
     title="All of them close brackets rightly, and no two of them look alike",
-    source=f"{SOURCE}, Figures 1, 3 and Table 1 of the extended version",
+    source=f"{SOURCE}, §4.1 and Figures 1, 3",
     tour=False,
     quick=Settings(),
     full=FULL,
@@ -51,7 +54,7 @@ FULL = Settings(
             "accurate",
             "Every trained model closes brackets rightly.",
             f"{SOURCE}, §4.1",
-            "closing accuracy in distribution, standard and minimal models",
+            "closing accuracy in distribution, all models",
             Above(0.97),
             paper="at least 97 %",
         ),
@@ -87,6 +90,33 @@ FULL = Settings(
             "share of queries whose largest second-layer weight is on the last unmatched bracket",
             Below(0.9),
         ),
+        Claim(
+            "baseline",
+            "Two random causal maps of 15 tokens are about 2.85 apart.",
+            f"{SOURCE}, §4.1, footnote",
+            "closed form 4(H_{N+1} − 1) − 2H_N at N = 15",
+            Equals(2.85, 0.1425),
+            paper="2.85",
+            exact=True,
+        ),
+        Claim(
+            "varies-linear",
+            "With linear positions second-layer attention varies between seeds just as much.",
+            f"{SOURCE}, §4.1",
+            "mean variation between pairs of seeds, second layer, linear positions, over the random baseline",
+            Above(0.25),
+            paper="2.20 against 2.85: 0.77",
+            presets=("full",),
+        ),
+        Claim(
+            "mostly-not-stack-like",
+            "Most models, whatever their width and positions, do not attend like a stack.",
+            f"{SOURCE}, Figure 1",
+            "share of models whose largest second-layer weight is on the bracket to be closed in under 90 % of rows",
+            Above(0.5),
+            over="share",
+            presets=("full",),
+        ),
     ],
 )
 def variation(config: Settings, lab: Lab) -> Outcome:
@@ -95,49 +125,39 @@ def variation(config: Settings, lab: Lab) -> Outcome:
     They all reach more than 97 % closing accuracy. Their second-layer attention on one word, START (((())))[[[[]]]],
     is drawn for several seeds; the box marks the last unmatched open bracket of each row, where a stack would look.
     The bars compare the mean squared distance of maps between seeds with that of random causal maps,
-    4(H_{N+1} − 1) − 2H_N. The minimal first layer (type and depth given) leaves one attention layer to train.
+    4(H_{N+1} − 1) − 2H_N. The minimal first layer (type and depth given) leaves one attention layer to train. Full
+    adds linear positions (one input coordinate i/6000) and models of width 200 trained at rate 3e-4.
     """
     runs = {f"standard, positions {kind}": replace(config.standard, positions=kind) for kind in config.positions}
     runs["minimal first layer"] = config.minimal
-    for types, depth, layers in config.table:
-        runs[f"{types} types, depth {depth}, {layers} layers"] = replace(
-            config.standard, types=types, depth=depth, layers=layers
-        )
+    for run in config.wide:
+        runs[f"width {run.width}, positions {run.positions}"] = run
     jobs = [(label, part) for label, run in runs.items() for part in split_seeds(run, config.seeds, lab.device)]
     results: dict[str, list[dict[str, Any]]] = {label: [] for label in runs}
     for (label, _), found in zip(jobs, lab.map(train_run, [part for _, part in jobs], label="dyck runs")):
         results[label].append(found)
     first, minimal = results[f"standard, positions {config.positions[0]}"], results["minimal first layer"]
-    maps = {label: _maps(parts) for label, parts in results.items()}
+    maps = {label: layer_maps(parts) for label, parts in results.items()}
     standard = maps[f"standard, positions {config.positions[0]}"]
     baseline = random_attention_variation(len(first[0]["probe"]))
-    second = _pairs(standard[-1])
-    least = _pairs(maps["minimal first layer"][-1])
+    second = apart(standard[-1])
+    least = apart(maps["minimal first layer"][-1])
+    trained = [label for label in runs if label != "minimal first layer"]
+    likeness = np.concatenate([gather(results[label], "stack_argmax") for label in trained])
     measurements: dict[str, Any] = {
-        "accurate": np.concatenate([gather(first, "in_argmax"), gather(minimal, "in_argmax")]),
+        "accurate": np.concatenate([gather(parts, "in_argmax") for parts in results.values()]),
         "varies": second / baseline,
-        "first-layer": _pairs(standard[0]),
+        "first-layer": apart(standard[0]),
         "minimal-varies-less": float(least.mean() / second.mean()),
         "not-stack-like": gather(first, "stack_argmax"),
+        "baseline": random_attention_variation(15),
+        "mostly-not-stack-like": (likeness < 0.9).astype(float),
     }
+    if "linear" in config.positions:
+        measurements["varies-linear"] = apart(maps["standard, positions linear"][-1]) / baseline
     rows = [_row(label, parts, maps[label]) for label, parts in results.items()]
     rows.append({"setting": "random causal maps", "last layer": baseline})
     return Outcome(measurements, {"maps": _draw(first, minimal), "variation": _bars(rows)}, {"variation": rows})
-
-
-def _maps(results: list[dict[str, Any]]) -> list[np.ndarray]:
-    """Per layer, the maps of all seeds (seed, query, key); heads are averaged."""
-    layers = []
-    for name in results[0]["maps"]:
-        patterns = np.concatenate([result["maps"][name] for result in results])
-        layers.append(patterns.mean(1) if patterns.ndim == 4 else patterns)
-    return layers
-
-
-def _pairs(maps: np.ndarray) -> np.ndarray:
-    """One number per seed: its mean squared distance to all other seeds."""
-    distances = ((maps[:, None] - maps[None]) ** 2).sum((-1, -2))
-    return distances.sum(1) / (len(maps) - 1)
 
 
 def _row(label: str, parts: list[dict[str, Any]], maps: list[np.ndarray]) -> dict[str, Any]:
@@ -150,7 +170,7 @@ def _row(label: str, parts: list[dict[str, Any]], maps: list[np.ndarray]) -> dic
 
 
 def _draw(standard: list[dict[str, Any]], minimal: list[dict[str, Any]]) -> Any:
-    second, least = _maps(standard)[-1], _maps(minimal)[-1]
+    second, least = layer_maps(standard)[-1], layer_maps(minimal)[-1]
     word = standard[0]["probe"]
     marks = ["^" if token >= len(LETTERS) or token == word[0] else LETTERS[token] for token in word]
     shown = min(3, len(second), len(least))

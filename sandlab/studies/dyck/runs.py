@@ -17,13 +17,14 @@ from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.balance import balance_violation
 from sandlab.lenses.bracket_attention import closing_accuracy, stack_likeness
+from sandlab.models.bracket_transformer import BracketTransformer
 from sandlab.models.dyck_codes import MinimalDyck
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
 from sandlab.worlds.dyck import Dyck
 
-__all__ = ["SOURCE", "Nested", "Run", "gather", "probe_word", "split_seeds", "train_run"]
+__all__ = ["SOURCE", "Nested", "Run", "apart", "gather", "layer_maps", "probe_word", "split_seeds", "train_run"]
 
 SOURCE = (
     "Wen et al. 2023, Transformers are uninterpretable with myopic methods: a case study with bounded Dyck grammars"
@@ -39,7 +40,10 @@ class Run:
     contrast     strength of the penalty for logits that change when nested pairs are put before the word
     frozen       attention logits stay 0 (uniform attention)
     init_std     of the standard model: small enough that attention starts nearly uniform
+    positions    "none", "linear" (one coordinate i/6000) or any kind of the standard model
+    arrangement  where the norm stands: "pre", "gpt" or "theory" (see `BracketTransformer`)
     long         brackets of the long test prefixes; only positions from 4/5 of it on are counted
+    sentences    random prefixes of 19 tokens, START included, on which attention is recorded too
     """
 
     seeds: tuple[int, ...] = (0,)
@@ -55,6 +59,7 @@ class Run:
     width: int = 50
     mlp_width: int = 50
     positions: str = "none"
+    arrangement: str = "pre"
     embedding: str = "type-depth"
     residual: bool = False
     frozen: bool = False
@@ -66,6 +71,7 @@ class Run:
     tests: int = 200
     long: int = 500
     long_tests: int = 40
+    sentences: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,6 @@ class Nested:
 
 def train_run(run: Run) -> dict[str, Any]:
     """Accuracies in distribution and on long prefixes, loss above the best, attention on the probe, balance."""
-    if run.device != "cpu":
-        torch.set_float32_matmul_precision("high")
     world = Dyck(run.types, run.depth, run.length, run.opening, words=run.words)
     crowd = Population(lambda seed: build(run, world), seeds=run.seeds).to(run.device)
     penalties = (InvariantLogits(Nested(run.types, run.depth), run.contrast),) if run.contrast else ()
@@ -117,6 +121,11 @@ def train_run(run: Run) -> dict[str, Any]:
     for name, accuracy in closing_accuracy(crowd, test.inputs, run.types).items():
         found[f"in_{name}"] = accuracy.cpu().numpy()
     found |= {f"long_{name}": value for name, value in _long_accuracy(crowd, prefixes.inputs, run).items()}
+    if run.sentences:
+        texts = Dyck(run.types, run.depth, 18).sample(run.sentences, rng=rng(3, device=run.device))
+        words = torch.cat([texts.inputs, texts.targets[:, -1:]], 1)
+        patterns = attention_maps(crowd, words, names="*pattern", average=False)
+        found["sentence_maps"] = {name: _heads(p, crowd).mean(2).cpu().numpy() for name, p in patterns.items()}
     if run.model == "minimal":
         found["balance"] = np.array([balance_violation(member.cpu()) for member in crowd.members()])
         found["balance_max"] = np.array([balance_violation(member.cpu(), "max") for member in crowd.members()])
@@ -136,10 +145,17 @@ def build(run: Run, world: Dyck) -> nn.Module:
             mlp_width=run.mlp_width if run.residual else 0,
             positions="linear" if run.positions == "linear" else "none",
         )
+    longest = max(run.long, run.length) + 2 * run.depth + 2
+    if run.positions == "linear" or run.arrangement != "pre":
+        return BracketTransformer(
+            vocab=world.vocab, outputs=world.outputs, length=longest, layers=run.layers, heads=run.heads,
+            width=run.width, mlp_width=run.mlp_width, arrangement=run.arrangement, positions=run.positions,
+            init_std=run.init_std,
+        )  # fmt: skip
     model = Transformer(
         vocab=world.vocab,
         outputs=world.outputs,
-        length=max(run.long, run.length) + 2 * run.depth + 2,
+        length=longest,
         layers=run.layers,
         heads=run.heads,
         width=run.width,
@@ -193,3 +209,22 @@ def split_seeds(run: Run, seeds: int, device: str, size: int = 2) -> list[Run]:
 def gather(results: list[dict[str, Any]], name: str) -> np.ndarray:
     """A number per seed from the results of `split_seeds`."""
     return np.concatenate([np.atleast_1d(result[name]) for result in results])
+
+
+def layer_maps(results: list[dict[str, Any]], kind: str = "maps") -> list[np.ndarray]:
+    """Per layer, the maps of all seeds (seed, …, query, key); heads are averaged."""
+    layers = []
+    for name in results[0][kind]:
+        patterns = np.concatenate([result[kind][name] for result in results])
+        layers.append(patterns.mean(1) if kind == "maps" and patterns.ndim == 4 else patterns)
+    return layers
+
+
+def apart(maps: np.ndarray) -> np.ndarray:
+    """One number per seed: its mean squared distance to all other seeds, averaged over what lies between."""
+    flat = maps.reshape(len(maps), -1).astype(np.float64)
+    examples = flat.shape[1] // (maps.shape[-1] * maps.shape[-2])
+    squares = (flat**2).sum(1)
+    distances = (squares[:, None] + squares[None] - 2 * flat @ flat.T).clip(min=0) / examples
+    np.fill_diagonal(distances, 0.0)
+    return distances.sum(1) / (len(maps) - 1)
