@@ -128,6 +128,7 @@ class Run:
         engine = make_engine(self.stepper, self.source, graph=self.graph)
         left = self.steps - self.done
         if self.compile is None and isinstance(engine, Replayed) and engine.seconds * left > COMPILE_PAYS:
+            del engine  # its recording holds the memory of a whole step
             self.stepper.compile()
             engine = make_engine(self.stepper, self.source, graph=self.graph)
         return engine

@@ -62,7 +62,8 @@ class _Convolution(nn.Conv2d):
             for j in range(size)
         ]
         patches = torch.stack(shifts, dim=2).flatten(1, 2).movedim(1, -1)
-        return (patches @ self.weight.flatten(1).mT).movedim(-1, 1)
+        product = patches.flatten(0, -2) @ self.weight.flatten(1).mT  # two axes: more would repeat the weights
+        return product.unflatten(0, patches.shape[:-1]).movedim(-1, 1)
 
 
 class _Block(nn.Module):

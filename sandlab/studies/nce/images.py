@@ -73,6 +73,7 @@ def train_ratios(config: ImageJob) -> dict[str, Any]:
         lr=[rate for rate in config.rates for _ in seeds],
         nan="continue",
         precision="float32" if config.device == "cpu" else "tf32",
+        compile=False,
         progress=False,
     )
     losses = np.stack([np.asarray(history.loss, dtype=np.float64) for history in histories])
