@@ -7,7 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from sandlab.registry import get
-from sandlab.studies.automata.construction_jobs import NamedJob, RandomJob, check_named, check_random
+from sandlab.studies.automata.construction_jobs import (
+    NamedJob,
+    RandomJob,
+    check_named,
+    check_random,
+    check_starts,
+    starts_jobs,
+)
 from sandlab.studies.automata.gridworld_illustration import WalkJob, check_walks
 from sandlab.studies.automata.precision import BitsJob, CountJob, measure_bits, measure_counts
 from sandlab.studies.claims import judge
@@ -35,6 +42,17 @@ def test_a_named_machine_is_tried_with_every_construction():
     assert rows["solvable-group"]["depth"] == 7 and rows["semidirect"]["depth"] == 4
     assert not rows["gridworld"]["applies"] and "step left" in rows["gridworld"]["why not"]
     assert all(row["errors"] == 0 for row in rows.values() if row["applies"])
+
+
+def test_a_named_machine_is_checked_from_every_start_on_all_short_words():
+    settings = {"length": 12, "words": 5, "exhaustive": 5, "most": 2000}
+    jobs = starts_jobs("Q8", "krohn-rhodes", settings, at_once=3)
+    assert [(job.first, job.last) for job in jobs] == [(0, 3), (3, 6), (6, 8)]
+    (scan,) = starts_jobs("Q8", "scan", settings)
+    found = [check_starts(job) for job in (*jobs, scan)]
+    assert [part["starts"] for part in found] == [3, 3, 2, 8] and sum(part["errors"] for part in found) == 0
+    # 8 states and 4 letters: 4³ words from 8 states are 512, 4⁴ would be 2048.
+    assert {part["all words up to"] for part in found} == {3} and 0 < found[0]["depth_share"] < 1
 
 
 def test_walks_are_counted_right():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Int
@@ -43,8 +44,8 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
     """
     integer("length", length, 1)
     choice("padding", padding, ("identity", "constant"))
-    group = _large_group(machine) if padding == "identity" else None
-    maps = machine.maps if group is None else _fewer_points(machine, group)
+    fewer = _fewer_points(machine.maps.tobytes(), machine.states) if padding == "identity" else None
+    maps = machine.maps if fewer is None else fewer
     points, window = maps.shape[1], 1 << max(1, math.ceil(math.log2(max(length, 2))))
     draft = Draft(machine.alphabet, length, anchors=window)
     left = [draft.channel(f"earlier map of {point}") for point in range(points)]
@@ -63,7 +64,7 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
         layer.feed(compose_functions(points), left + right, right)
         layer.overwritten.update(left)
     state = right[machine.start % points]
-    if group is None:
+    if fewer is None:
         # States are numbered from 1 inside the circuit.
         draft.relabel(state, [q + 1 for q in range(points)], machine.labels.tolist())
     else:
@@ -72,22 +73,22 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
     return draft.build(state, machine.outputs, note)
 
 
-def _large_group(machine: Automaton) -> FiniteGroup | None:
-    """The letters' group when they permute more states than one wants to compose maps of."""
-    if machine.states <= MOST_STATES or any(len(set(row)) < machine.states for row in machine.maps.tolist()):
+@lru_cache(maxsize=32)  # the search does not depend on the start, and circuits are often wanted from every start
+def _fewer_points(letters: bytes, states: int) -> Int[np.ndarray, "letter point"] | None:
+    """Letters that permute more states than one wants to compose maps of, as permutations of fewer points.
+
+    The points are the cosets of a large subgroup that contains no normal one: a faithful action.
+    """
+    maps = np.frombuffer(letters, dtype=np.int64).reshape(-1, states)
+    if states <= MOST_STATES or any(len(set(row)) < states for row in maps.tolist()):
         return None
-    return FiniteGroup.generated(machine.maps)
-
-
-def _fewer_points(machine: Automaton, group: FiniteGroup) -> Int[np.ndarray, "letter point"]:
-    """The letters as permutations of the cosets of a large subgroup that contains no normal one: a faithful action."""
+    group = FiniteGroup.generated(maps)
     subgroup = core_free_subgroup(group)
     assert group.permutations is not None
     leaders = group.products[:, np.flatnonzero(subgroup)].min(1)
     cosets, coset = np.unique(leaders, return_inverse=True)
     number = {tuple(row): element for element, row in enumerate(group.permutations.tolist())}
-    letters = [number[tuple(row)] for row in machine.maps.tolist()]
-    return np.array([coset[group.products[letter, cosets]] for letter in letters])
+    return np.array([coset[group.products[number[tuple(row)], cosets]] for row in maps.tolist()])
 
 
 def _read_group(draft: Draft, machine: Automaton, maps: np.ndarray, right: list[int], state: int) -> None:

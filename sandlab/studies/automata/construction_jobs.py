@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sandlab.circuits.automata.compiler import METHODS, count_errors
+from sandlab.circuits.automata.every_start import count_errors_together
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.circuits.automata.sizes import Complexity, complexity
@@ -21,7 +23,18 @@ from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.products import random_automaton
 
-__all__ = ["DepthJob", "NamedJob", "RandomJob", "check_named", "check_random", "measure_depths", "random_machine"]
+__all__ = [
+    "DepthJob",
+    "NamedJob",
+    "RandomJob",
+    "StartsJob",
+    "check_named",
+    "check_random",
+    "check_starts",
+    "measure_depths",
+    "random_machine",
+    "starts_jobs",
+]
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,24 @@ class RandomJob:
     length: int
     words: int
     exhaustive: int
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class StartsJob:
+    """One construction of one named automaton from the starts `first` … `last − 1`.
+
+    All words of up to `exhaustive` letters, fewer where words times states are more than `most`; `words` of `length`.
+    """
+
+    name: str
+    method: str
+    first: int
+    last: int
+    length: int
+    words: int
+    exhaustive: int
+    most: int
     device: str = "cpu"
 
 
@@ -72,33 +103,58 @@ def check_random(config: RandomJob) -> dict[str, Any]:
 
 def _check_one(seed: int, config: RandomJob) -> dict[str, float]:
     machine = random_machine(seed)
-    short = torch.cartesian_prod(*[torch.arange(machine.alphabet)] * config.exhaustive).view(-1, config.exhaustive)
-    long = words_of(machine, config.length, config.words, seed)
-    errors = {"scan": 0, "krohn-rhodes": 0}
-    for start in range(machine.states):
-        started = machine.task(start=start)
-        for method in errors:
-            for words in (short, long):
-                model = METHODS[method](started, words.shape[1]).to(config.device)
-                errors[method] += count_errors(model, started, words)
-    scan = complexity(scan_circuit(machine, config.length))
-    cascade = krohn_rhodes_circuit(machine, config.length)
-    size = complexity(cascade)
     spoiled = words_of(machine, min(20, config.length), 20, seed)
-    bounds = cascade_bounds(machine, config.length)
+    groups = (all_words(machine, config.exhaustive), words_of(machine, config.length, config.words, seed))
+    starts = range(machine.states)
+    scan = complexity(scan_circuit(machine, config.length))
     return {
-        "scan_errors": errors["scan"],
-        "cascade_errors": errors["krohn-rhodes"],
+        "scan_errors": errors_from(machine, "scan", starts, groups, config.device),
+        "cascade_errors": errors_from(machine, "krohn-rhodes", starts, groups, config.device),
         "scan_depth_off": abs(scan.depth - max(1, math.ceil(math.log2(config.length)))),
         "scan_norm_off": abs(scan.norm / scan_norm(machine, config.length) - 1),
-        "cascade_depth": size.depth,
-        "cascade_depth_share": size.depth / bounds["depth"],
-        "cascade_norm_share": size.norm / bounds["norm"],
-        "cascade_width_share": size.width / bounds["width"],
+        **shares_of_bounds(machine, config.length),
         "no_look_back": without_look_back(machine, spoiled),
         "no_anchor": without_anchor(machine, spoiled),
         "printed_rotation": with_printed_rotation(machine, spoiled),
     }
+
+
+def errors_from(
+    machine: Automaton, method: str, starts: Iterable[int], groups: Iterable[Tensor], device: str = "cpu"
+) -> int:
+    """Wrong states of the construction from all starts; each group of words has circuits of its own length."""
+    started = [machine.task(start=start) for start in starts]
+    wrong = 0
+    for words in groups:
+        models = [METHODS[method](each, words.shape[1]).to(device) for each in started]
+        wrong += count_errors_together(models, started, words)
+    return wrong
+
+
+def all_words(machine: Automaton, length: int) -> Tensor:
+    """Every word of that length: causal circuits that are right on them are right on all shorter ones."""
+    return torch.cartesian_prod(*[torch.arange(machine.alphabet)] * length).view(-1, length)
+
+
+def check_starts(config: StartsJob) -> dict[str, Any]:
+    """Wrong states from these starts, how long the words are of which all were tried, and size against bounds."""
+    machine = named_machine(config.name)
+    longest = config.exhaustive
+    while longest > 1 and machine.states * machine.alphabet**longest > config.most:
+        longest -= 1
+    groups = (all_words(machine, longest), words_of(machine, config.length, config.words, config.first))
+    starts = range(config.first, config.last)
+    errors = errors_from(machine, config.method, starts, groups, config.device)
+    found = {"automaton": config.name, "method": config.method, "starts": len(starts), "errors": errors}
+    bounds = shares_of_bounds(machine, config.length) if config.method == "krohn-rhodes" else {}
+    return {**found, "all words up to": longest, "words": config.words, "length": config.length, **bounds}
+
+
+def starts_jobs(name: str, method: str, settings: dict[str, Any], at_once: int = 4) -> list[StartsJob]:
+    """Jobs for all starts; circuits of the scan have most of their layers in common and stay together."""
+    states = named_machine(name).states
+    step = states if method == "scan" else at_once
+    return [StartsJob(name, method, first, min(first + step, states), **settings) for first in range(0, states, step)]
 
 
 def scan_norm(machine: Automaton, length: int) -> float:
@@ -116,6 +172,16 @@ def cascade_bounds(machine: Automaton, length: int) -> dict[str, float]:
         "depth": 3 * n**2 * math.log2(n) + 7 * n,
         "width": 2**n * (elements + n + 4) + 1,
         "norm": weight + 6 * max(n, machine.alphabet),
+    }
+
+
+def shares_of_bounds(machine: Automaton, length: int) -> dict[str, float]:
+    """Depth, channels and largest weight of the Krohn–Rhodes circuit divided by their bounds."""
+    size, bounds = complexity(krohn_rhodes_circuit(machine, length)), cascade_bounds(machine, length)
+    return {
+        "depth_share": size.depth / bounds["depth"],
+        "width_share": size.width / bounds["width"],
+        "norm_share": size.norm / bounds["norm"],
     }
 
 
