@@ -49,6 +49,7 @@ def balanced_dyck(
     opening: float = 0.5,
     *,
     scores: Float[Tensor, "key query"] | None = None,
+    coordinates: Float[Tensor, "code code"] | None = None,
     floor: float = 1e-9,
 ) -> BalanceTransformer:
     """The next-bracket law of bounded Dyck prefixes, exactly and at every length, with the given attention scores.
@@ -57,8 +58,9 @@ def balanced_dyck(
     closing bracket is minus e^{a} times that of its opening one, a = score(open) − score(close), so matched pairs
     cancel and only the unmatched brackets are left, each in its own direction; a ReLU network with two hidden layers
     reads the type on top of the stack and writes the law. However different two such attention maps look, both models
-    are perfect. Source: Wen et al. 2023, Theorem 1 (sufficiency), with embeddings padded so that the read-out does
-    not see the last token's own coordinates.
+    are perfect. `coordinates`: an invertible matrix whose rows are the codes' embeddings (None: one-hot ones); any
+    linearly independent embeddings will do. Source: Wen et al. 2023, Theorem 1 (sufficiency), with embeddings padded
+    so that the read-out does not see the last token's own coordinates.
     """
     integer("types", types, low=1)
     integer("depth", depth, low=1)
@@ -88,7 +90,20 @@ def balanced_dyck(
             layer.value[codes:, code + 1] = -offsets[place].exp() * basis[place]
         _read_stack(layer.maps, basis, codes, types, depth, _threshold(scores, types, depth))
         _write_law(layer.maps[-1], codes, types, depth, opening)
+        if coordinates is not None:
+            _change_coordinates(model, coordinates.double(), codes)
     return model
+
+
+def _change_coordinates(model: BalanceTransformer, rows: Tensor, codes: int) -> None:
+    """Embed code c as row c instead of a unit vector, and let everything that reads the stream read it that way."""
+    require(rows.shape == (codes, codes), "coordinates", tuple(rows.shape), f"({codes}, {codes})")
+    back = torch.linalg.inv(rows)  # a stream e = rows[c] is taken back to the unit vector of c by e ↦ e · back
+    layer: Any = model.layers[0]
+    model.embedding[:, :codes] = rows
+    layer.score[:codes, :codes] = back @ layer.score[:codes, :codes] @ back.mT
+    layer.value[:, :codes] = layer.value[:, :codes] @ back.mT
+    layer.maps[0].weight[:, :codes] = layer.maps[0].weight[:, :codes] @ back.mT
 
 
 @register("circuits", "dyck-uniform")

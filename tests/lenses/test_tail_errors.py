@@ -7,7 +7,15 @@ from torch import nn
 import sandlab as sl
 from sandlab.circuits.flip_flop import flip_flop_transformer
 from sandlab.lenses.glitches import draw_glitch, find_glitch
-from sandlab.lenses.tail_errors import best_so_far, errors_by, exact_interval, tail_error, wrong_targets
+from sandlab.lenses.tail_errors import (
+    ErrorCurve,
+    best_so_far,
+    error_curve,
+    errors_by,
+    exact_interval,
+    tail_error,
+    wrong_targets,
+)
 from sandlab.worlds.base import Batch
 from sandlab.worlds.flip_flop import FlipFlop, latest_write
 
@@ -82,12 +90,50 @@ def test_best_so_far_is_the_running_minimum() -> None:
 
 
 def label(strings: torch.Tensor) -> Batch:
-    """Strings that end with an r: the answer counts when the string is a valid prefix."""
-    kinds, symbols = strings[:, 0::2], strings[:, 1::2]
-    stored = symbols.gather(1, latest_write(kinds).clamp(max=symbols.shape[1] - 1))
-    valid = (kinds[:, 0] == 0) & (kinds[:, -1] == 1)
-    earlier = (kinds[:, :-1] != 1) | (symbols == stored[:, :-1])
-    return Batch(strings, stored[:, -1:], (valid & earlier.all(1)).unsqueeze(1))
+    return FlipFlop(length=8).label(strings)
+
+
+def test_a_labelled_prefix_counts_only_when_it_is_one() -> None:
+    strings = torch.tensor([[0, 4, 2, 3, 1], [2, 4, 0, 3, 1], [0, 4, 1, 3, 1], [0, 4, 1, 4, 2]])
+    batch = label(strings)  # w1i0r, i1w0r (no write first), w1r0r (a wrong answer inside), w1r1i (no read last)
+    assert batch.mask.flatten().tolist() == [True, False, False, False]
+    assert batch.targets[0].tolist() == [4]
+
+
+def test_the_streamed_curve_counts_each_read_at_its_distance() -> None:
+    world, reach, edges = FlipFlop.ignoring(0.8, length=64), 4, [0, 1, 3, 5, 9, 100]
+    curve = error_curve(Forgetful(reach), world, world.since_write, edges, targets=3000, rng=sl.rng(6), chunk=100)
+    generator, count = sl.rng(6), 0
+    errors, counts = np.zeros(5), np.zeros(5)
+    while count < 3000:
+        batch = world.sample(100, rng=generator)
+        for row, latest, stored in zip(batch.inputs, batch.truth["latest_write"], batch.truth["stored"]):
+            for place in (row[0::2] == 1).nonzero().flatten().tolist():
+                far = place - int(latest[place])
+                cell = int(np.searchsorted(edges, far, side="right")) - 1
+                counts[cell] += 1
+                errors[cell] += far > reach and int(stored[place]) == 1
+                count += 1
+    assert curve.counts.tolist() == counts.tolist() and curve.errors.tolist() == errors.tolist()
+    low, high = curve.intervals
+    for cell in range(1, 5):
+        assert (low[cell], high[cell]) == pytest.approx(exact_interval(int(errors[cell]), int(counts[cell])))
+
+
+def test_a_curve_without_errors_resolves_one_in_a_hundred_thousand() -> None:
+    curve = ErrorCurve(np.array([0.0, 1.0]), np.array([0]), np.array([400_000]))
+    assert curve.rates[0] == 0 and curve.intervals[1][0] < 1e-5
+
+
+def test_a_population_s_curve_has_one_row_per_member() -> None:
+    crowd = sl.learning.Population(
+        lambda seed: sl.models.Transformer(vocab=5, length=15, layers=1, width=8), seeds=range(2)
+    )
+    world = FlipFlop.ignoring(0.5, length=16)
+    curve = error_curve(crowd, world, world.since_told, [0, 2, 8], targets=200, rng=sl.rng(7))
+    for place in range(2):
+        alone = error_curve(crowd.member(place), world, world.since_told, [0, 2, 8], targets=200, rng=sl.rng(7))
+        assert alone.errors.tolist() == curve.errors[place].tolist()
 
 
 def test_the_glitch_of_a_forgetful_reader_is_found_and_cut_to_the_shortest() -> None:

@@ -6,7 +6,7 @@ import torch
 
 import sandlab as sl
 from sandlab.worlds.addition import Addition, adder_as_flip_flop
-from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction, light_switch_text
+from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction, chat_prompt, light_switch_text
 
 
 def step_by_step(string: list[int]) -> bool:
@@ -153,3 +153,30 @@ def test_light_switch_text_tells_the_string_and_leaves_the_last_read_open() -> N
 def test_bad_parameters_are_refused_in_one_sentence(options: dict, message: str) -> None:
     with pytest.raises(sl.BadInput, match=message):
         FlipFlop(**options)
+
+
+@pytest.mark.parametrize("tokens", ["fine", "coarse"])
+def test_distances_go_back_to_the_latest_write_and_to_the_latest_answer(tokens: str) -> None:
+    world = FlipFlop(length=40, laws=((0.2, 0.3),), tokens=tokens)
+    batch = world.sample(20, rng=sl.rng(11))
+    since_write, since_told = world.since_write(batch), world.since_told(batch)
+    for row in range(20):
+        inputs = batch.inputs[row].tolist()
+        if tokens == "fine":
+            kinds = inputs[0::2]
+        else:
+            kinds = [1 if token == 4 else 0 if token < 2 else 2 for token in inputs]
+        for place in range(1, 20):
+            writes = max(p for p in range(place + 1) if kinds[p] == 0)
+            told = max(p for p in range(place) if kinds[p] != 2)
+            at = 2 * place if tokens == "fine" else place
+            assert int(since_write[row, at]) == place - writes
+            assert int(since_told[row, at]) == place - told
+
+
+def test_a_chat_prompt_tells_the_string_but_its_answer() -> None:
+    batch = FlipFlop.ignoring(0.5, length=8).sample(1, rng=sl.rng(12))
+    string = torch.cat([batch.inputs[0], batch.targets[0, -1:]])
+    prompt = chat_prompt(string)
+    told = prompt.split(": ")[-1].split()
+    assert told == [["w", "r", "i", "0", "1"][token] for token in string[:-1].tolist()]

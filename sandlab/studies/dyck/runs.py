@@ -15,7 +15,7 @@ from sandlab.learning.penalties import InvariantLogits, Penalised
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.balance import balance_violation
+from sandlab.lenses.balance import balance_report
 from sandlab.lenses.bracket_attention import closing_accuracy, stack_likeness
 from sandlab.models.bracket_transformer import BracketTransformer
 from sandlab.models.dyck_codes import MinimalDyck
@@ -68,6 +68,7 @@ class Run:
     steps: int = 1000
     batch_size: int = 100
     lr: float = 3e-3
+    weight_decay: float = 0.0
     tests: int = 200
     long: int = 500
     long_tests: int = 40
@@ -103,6 +104,7 @@ def train_run(run: Run) -> dict[str, Any]:
         objective=Penalised(CrossEntropy(), penalties) if penalties else CrossEntropy(),
         optimizer="adam",
         lr=run.lr,
+        weight_decay=run.weight_decay,
         schedule="cosine",
         data="separate",
     )
@@ -127,8 +129,10 @@ def train_run(run: Run) -> dict[str, Any]:
         patterns = attention_maps(crowd, words, names="*pattern", average=False)
         found["sentence_maps"] = {name: _heads(p, crowd).mean(2).cpu().numpy() for name, p in patterns.items()}
     if run.model == "minimal":
-        found["balance"] = np.array([balance_violation(member.cpu()) for member in crowd.members()])
-        found["balance_max"] = np.array([balance_violation(member.cpu(), "max") for member in crowd.members()])
+        reports = [balance_report(member.cpu()) for member in crowd.members()]
+        found["balance"] = np.array([report.violation for report in reports])
+        found["balance_max"] = np.array([report.worst_violation for report in reports])
+        found["balance_largest"] = np.array([report.ratios.max() for report in reports])
     return found
 
 

@@ -11,15 +11,18 @@ import torch
 from sandlab import figures
 from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, uniform_dyck
 from sandlab.lenses.balance import balance_gap, balance_report, balance_violation
+from sandlab.lenses.balance_bounds import cancelling_residue, pumped_twins
+from sandlab.models.base import seeded
 from sandlab.models.dyck_codes import BalanceTransformer
 from sandlab.models.recording import record
 from sandlab.random import rng
 from sandlab.studies.base import Lab, Outcome, study
-from sandlab.studies.claims import Above, Below, Between, Claim
+from sandlab.studies.claims import Above, Below, Between, Claim, Equals
 from sandlab.studies.dyck.runs import SOURCE, probe_word
 from sandlab.worlds.dyck import Dyck
 
 PUMPS = (0, 1, 3, 10, 30, 100, 300, 1000)
+FAR = 1_000_000
 NOISES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
@@ -48,6 +51,10 @@ def examine(job: BalanceJob) -> dict[str, Any]:
     batch = world.sample(4, rng=rng(job.seed, "words"))
     truth = world.oracle(batch).exp()
     scores = random_balanced_scores(job.types, job.depth, rng=rng(job.seed, "scores"))
+    places = random_coordinates(len(scores), rng(job.seed, "places"))
+    exact = balanced_dyck(job.types, job.depth, scores=scores, coordinates=places)
+    with torch.no_grad():
+        elsewhere = float((exact.law(batch.inputs) - truth).abs().max())
     noise = torch.randn(scores.shape, generator=rng(job.seed, "noise"), dtype=torch.float64)
     errors, violations, losses, ratios = [], [], [], []
     best = float((truth * (1 - truth)).sum(-1).mean())  # the squared loss of the true law
@@ -70,10 +77,73 @@ def examine(job: BalanceJob) -> dict[str, Any]:
         "losses": np.array(losses),
         "ratios": np.array(ratios),
         "gap": balance_gap(scores, job.types, job.depth),
+        "elsewhere": elsewhere,
+        "random": random_parameters(job),
+        "equivalence": _equivalence(job, exact, elsewhere),
+        "cancelling": cancelling_residue(scores, job.types, job.depth),
+        "not_cancelling": cancelling_residue(scores + 0.3 * noise, job.types, job.depth),
+        "faded": _attention_size(model, 1000) / _attention_size(model, 100),
         "map": tape["layers.0.pattern"][0].numpy(),
         "balanced_pump": np.array([_pump(model, pairs) for pairs in PUMPS]),
         "unbalanced_pump": np.array([_pump(unbalanced, pairs) for pairs in PUMPS]),
     }
+
+
+def random_coordinates(codes: int, generator: torch.Generator) -> torch.Tensor:
+    """Linearly independent embeddings: the unit vectors and a random matrix, well conditioned."""
+    return torch.eye(codes, dtype=torch.float64) + 0.1 * torch.randn(
+        codes, codes, generator=generator, dtype=torch.float64
+    )
+
+
+def random_parameters(job: BalanceJob) -> float:
+    """All weights drawn at random: how far apart the normed outputs on two pumped words are, worst query and pair.
+
+    The two words have different brackets to close; where this goes to 0, no continuous read-out can be right on both.
+    """
+    model = _random_model(job, job.seed)
+    query, kind, level, pair = np.unravel_index(int(balance_report(model).ratios.argmax()), _shape(job))
+    return pumped_twins(model, FAR, (int(query) + 2, int(kind)), (int(level) + 1, int(pair))).apart
+
+
+def _shape(job: BalanceJob) -> tuple[int, int, int, int]:
+    return job.depth - 1, job.types, job.depth, job.types
+
+
+def _random_model(job: BalanceJob, seed: int) -> BalanceTransformer:
+    with seeded(seed):
+        return BalanceTransformer(
+            types=job.types, depth=job.depth, widths=(24, 2 * job.types), hidden=((32,),)
+        ).double()
+
+
+def _least_confusion(model: BalanceTransformer, job: BalanceJob, length: int) -> float:
+    """Over queries and pairs whose residue does not vanish: the smallest of the larger errors of the two words."""
+    report = balance_report(model)
+    found = [0.0]
+    for query, kind, level, pair in np.argwhere(report.ratios > 1e-6):
+        twins = pumped_twins(model, length, (int(query) + 2, int(kind)), (int(level) + 1, int(pair)))
+        found.append(max(twins.errors) / (twins.law_apart / 2))
+    return min(found[1:], default=0.0)
+
+
+def _equivalence(job: BalanceJob, exact: BalanceTransformer, error: float) -> float:
+    """Of two random models, one balanced and one not: the share for which balance and exactness say the same."""
+    other = _random_model(job, job.seed + 1000)
+    agree = []
+    for model, wrong in ((exact, error), (other, None)):
+        balanced = balance_report(model).ratios.max() < 1e-9
+        perfect = (wrong is None or wrong < 1e-6) and _least_confusion(model, job, FAR) < 1e-3
+        agree.append(bool(balanced) == perfect)
+    return float(np.mean(agree))
+
+
+def _attention_size(model: BalanceTransformer, pairs: int) -> float:
+    """Length of the attention's output before the norm, after so many matched pairs."""
+    words = torch.tensor([[2 * model.config.types, 0, *[0, 1] * pairs, 2, 3]])
+    with record(model, "layers.0.mixed") as tape, torch.no_grad():
+        model.law(words)
+    return float(tape["layers.0.mixed"][0, -1].norm())
 
 
 def _perturbed(scores: torch.Tensor, noise: torch.Tensor, job: BalanceJob) -> BalanceTransformer:
@@ -135,6 +205,55 @@ def _pump(model: BalanceTransformer, pairs: int) -> float:
             exact=True,
         ),
         Claim(
+            "any-embedding",
+            "Linearly independent embeddings are all that the construction needs.",
+            f"{SOURCE}, Theorem 1",
+            "largest error of the output over all prefixes, random balanced attentions on random embeddings",
+            Below(1e-6),
+            exact=True,
+        ),
+        Claim(
+            "cancelling-values",
+            "Values that let all matched pairs cancel exist when the scores are balanced …",
+            f"{SOURCE}, Theorem 1",
+            "largest sine of the angle between a pair's columns e^score over closing queries, balanced scores",
+            Below(1e-9),
+            exact=True,
+        ),
+        Claim(
+            "no-cancelling-values",
+            "… and do not exist when they are not.",
+            f"{SOURCE}, Theorem 1",
+            "the same for disturbed scores, smallest over draws",
+            Above(0.01),
+            exact=True,
+        ),
+        Claim(
+            "random-parameters",
+            "With all weights drawn at random, pumping makes two words alike whose next brackets differ.",
+            f"{SOURCE}, Theorem 1 (necessity)",
+            "distance of the normed outputs on two words of 10⁶ brackets, worst query and pair, largest over draws",
+            Below(1e-3),
+            exact=True,
+        ),
+        Claim(
+            "equivalence",
+            "Balanced and exact at every length are the same, on random models of both kinds.",
+            f"{SOURCE}, Theorem 1",
+            "share of random models for which the two agree",
+            Equals(1.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "gpt-fades",
+            "Where the stream is added before the norm, balance does not suffice: the attention's part fades like 1/n.",
+            f"{SOURCE}, on the GPT-like layer",
+            "length of the attention's output after 1000 pairs over that after 100, balanced models",
+            Below(0.15),
+            exact=True,
+            paper="∝ 1/n",
+        ),
+        Claim(
             "violation-costs",
             "The larger the violation, the larger the loss.",
             f"{SOURCE}, Theorem 2",
@@ -157,6 +276,11 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
     every position. Bottom left: when matched pairs are pumped in between, a balanced model keeps the top of the stack,
     one with disturbed attention forgets it like 1/n. Bottom right: loss above the best against the balance violation,
     for disturbances from 0 to 1.
+
+    Both directions of the theorem are checked on random draws: balanced scores on random linearly independent
+    embeddings are completed to exact models; models with all weights drawn at random are wrong on one of two words
+    that pumping makes indistinguishable (see `pumped_twins`). What a violation of a given size costs is measured in
+    `dyck/violation-bound`.
     """
     jobs = [BalanceJob(seed, config.length, config.types, config.depth) for seed in range(config.seeds)]
     found = lab.map(examine, jobs, label="balanced attentions")
@@ -173,6 +297,12 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
         "necessity": pumps[:, -1] / pumps[:, PUMPS.index(100)],
         "balanced-remembers": float((kept[:, -1] / kept[:, 0]).min()),
         "uniform": float(uniform),
+        "any-embedding": max(result["elsewhere"] for result in found),
+        "cancelling-values": max(result["cancelling"] for result in found),
+        "no-cancelling-values": min(result["not_cancelling"] for result in found),
+        "random-parameters": max(result["random"] for result in found),
+        "equivalence": float(np.mean([result["equivalence"] for result in found])),
+        "gpt-fades": max(result["faded"] for result in found),
         "violation-costs": [_rank_correlation(result) for result in found],
         "different-maps": apart,
     }

@@ -136,7 +136,7 @@ def _bars(varied: dict[Cell, list[np.ndarray]], baseline: float) -> Any:
         for layer, values in enumerate(layers):
             x = place + (layer - 1) * 0.25
             axis.bar(x, values.mean(), width=0.22, color=figures.COLOURS[layer], label=_label(place, cell, layer))
-            axis.plot([x - 0.11, x + 0.11], [PUBLISHED[cell][layer]] * 2, color="#d1495b", linewidth=1.4, linestyle="-")
+            axis.plot([x - 0.11, x + 0.11], [PUBLISHED[cell][layer]] * 2, color="#222222", linewidth=1.6, linestyle="-")
     axis.axhline(baseline, color="#555555", linestyle=":")
     axis.annotate(
         "random maps", (1.0, baseline), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
@@ -144,7 +144,7 @@ def _bars(varied: dict[Cell, list[np.ndarray]], baseline: float) -> Any:
     axis.set_yscale("log")
     names = [f"{types} types\ndepth {depth}\n{layers} layers" for types, depth, layers in varied]
     axis.set_xticks(range(len(names)), names, fontsize=8)
-    axis.set(ylabel="mean ‖A₁ − A₂‖² between seeds", title="red lines: published")
+    axis.set(ylabel="mean ‖A₁ − A₂‖² between seeds", title="black lines: published")
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 

@@ -19,7 +19,7 @@ LETTERS = "wri01"
 TITLES = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dense": "dense tail, FFL(0.1)"}
 
 
-TRANSFORMER = Run(steps=1000, checks=20, distances=True, glitches=True)
+TRANSFORMER = Run(steps=1200, checks=20, distances=True, glitches=True)
 RECURRENT = Run(model="lstm", width=128, steps=300, batch_size=16, lr=3e-3, targets=30_000)
 
 

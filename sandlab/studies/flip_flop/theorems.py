@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.flip_flop import flip_flop_transformer
+from sandlab.circuits.flip_flop import flip_flop_parser, flip_flop_transformer, memory_transformer
 from sandlab.lenses.attention_limits import LinearPositionHead, dilution_bound, largest_attention
 from sandlab.lenses.tail_errors import wrong_targets
 from sandlab.random import rng
@@ -17,7 +18,9 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim, Equals
 from sandlab.studies.flip_flop.runs import SOURCE
 from sandlab.worlds.addition import adder_as_flip_flop
-from sandlab.worlds.flip_flop import FlipFlop
+from sandlab.worlds.algebra.semigroups import enumerate_semigroup
+from sandlab.worlds.base import Batch
+from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction
 
 SHARPNESS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 TABLE = (
@@ -38,6 +41,8 @@ class Settings:
     strings: int = 40
     heads: int = 300
     sums: int = 1000
+    random_length: int = 128
+    random_strings: int = 2000
 
 
 @dataclass(frozen=True)
@@ -45,20 +50,56 @@ class SharpnessJob:
     length: int
     strings: int
     factors: tuple[float, ...]
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class StringsJob:
+    """Random strings of three languages put to the circuit, `chunk` at a time."""
+
+    length: int
+    strings: int
+    device: str = "cpu"
+    chunk: int = 512
 
 
 def circuit_errors(job: SharpnessJob) -> dict[str, Any]:
     """Read error of the two-layer circuit with scores sharpened by factor · T, and of the proven sharpness."""
     batches = [
-        FlipFlop.ignoring(p, length=job.length).sample(job.strings, rng=rng(0, str(p))) for p in (0.8, 0.98, 0.1)
+        FlipFlop.ignoring(p, length=job.length).sample(job.strings, rng=rng(0, str(p), device=job.device))
+        for p in (0.8, 0.98, 0.1)
     ]
 
     def error(sharpness: float | None) -> float:
-        model = flip_flop_transformer(job.length, sharpness=sharpness)
+        model = flip_flop_transformer(job.length, sharpness=sharpness).to(job.device)
         wrong = sum(int(wrong_targets(model, batch).sum()) for batch in batches)
         return wrong / sum(int(batch.mask.sum()) for batch in batches)
 
     return {"errors": np.array([error(f * job.length) for f in job.factors]), "proven": error(None)}
+
+
+def random_strings(job: StringsJob) -> dict[str, Any]:
+    """Wrong reads of the circuit, and all reads, over random strings of a mixture of the three languages."""
+    model = flip_flop_transformer(job.length).to(job.device)
+    world = FlipFlop.ignoring(0.8, 0.98, 0.1, length=job.length)
+    generator = rng(3, "strings", device=job.device)
+    wrong, reads = 0, 0
+    for done in range(0, job.strings, job.chunk):
+        batch = world.sample(min(job.chunk, job.strings - done), rng=generator)
+        wrong += int(wrong_targets(model, batch).sum())
+        reads += int(batch.mask.sum())
+    return {"wrong": wrong, "reads": reads}
+
+
+def short_strings(longest: int = 12) -> tuple[int, int]:
+    """Wrong reads of the circuit over every string of length 4, 6, … `longest`, and the number of those strings."""
+    wrong, count = 0, 0
+    for length in range(4, longest + 1, 2):
+        strings, _ = FlipFlop.ignoring(0.8, length=length).enumerate()
+        inputs, targets = strings[:, :-1], strings[:, 1:]
+        wrong += int(wrong_targets(flip_flop_transformer(length), Batch(inputs, targets, inputs == 1)).sum())
+        count += len(strings)
+    return wrong, count
 
 
 @study(
@@ -66,7 +107,7 @@ def circuit_errors(job: SharpnessJob) -> dict[str, Any]:
     title="A two-layer circuit reads perfectly; bounded or linearly placed attention cannot do so for ever",
     source=f"{SOURCE}, Propositions 3, 4, 5",
     quick=Settings(),
-    full=Settings(strings=400, heads=3000, sums=20000),
+    full=Settings(strings=400, heads=3000, sums=20000, random_length=256, random_strings=1_000_000),
     claims=[
         Claim(
             "exact-circuit",
@@ -76,6 +117,64 @@ def circuit_errors(job: SharpnessJob) -> dict[str, Any]:
             Equals(0.0, 0.0),
             paper="0",
             exact=True,
+        ),
+        Claim(
+            "every-short-string",
+            "It answers every read of every string of up to 12 tokens.",
+            f"{SOURCE}, Prop. 3",
+            "wrong reads over all strings of 4 to 12 tokens",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "random-strings",
+            "It answers every read of random long strings of all three languages (full: 10⁶ strings).",
+            f"{SOURCE}, Prop. 3",
+            "wrong reads",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "memory-unit",
+            "One layer with one head labels each position with the latest write.",
+            f"{SOURCE}, memory unit",
+            "wrong labels at length 256, three rates of idling, two and five symbols",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "parser",
+            "A four-state automaton, run as a recurrent network, knows the answer to every read.",
+            f"{SOURCE}, Figure 1(b)",
+            "wrong reads at length 512, three languages",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "smallest-monoid",
+            "The flip-flop's monoid has three elements, and every monoid of two elements is commutative.",
+            f"{SOURCE}, §2",
+            "elements of the monoid that the three operations generate, plus non-commutative monoids of two elements",
+            Equals(3.0, 0.0),
+            exact=True,
+            paper="3",
+        ),
+        Claim(
+            "support",
+            "There are 2·5^(T/2−2) strings of T tokens.",
+            "counting",
+            "largest difference between counted and enumerated strings, T = 4 … 12",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "reads",
+            "The published test sets hold as many reads as 1 + (T/2 − 2)p_r per string gives.",
+            f"{SOURCE}, §4: 3567 reads in 10³ strings, 353875 in 10⁵, FFL(0.98)",
+            "largest difference from the expected number, in standard deviations",
+            Below(2.0),
+            exact=True,
+            paper="3567; 353875",
         ),
         Claim(
             "dilution",
@@ -128,11 +227,21 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
     positions i/C first prefers a wrong token, for the curvature κ = W_Qp·W_Kp: any κ ≠ 0 fails, sooner the larger.
     Right: the error of the best predictor with a window of n tokens, for the three languages.
     """
-    (sharpness,) = lab.map(circuit_errors, [SharpnessJob(config.length, config.strings, SHARPNESS)], label="circuit")
+    job = SharpnessJob(config.length, config.strings, SHARPNESS, lab.device)
+    (sharpness,) = lab.map(circuit_errors, [job], label="circuit")
+    many = StringsJob(config.random_length, config.random_strings, lab.device, 512 if lab.device == "cpu" else 4096)
+    (random,) = lab.map(random_strings, [many], label="random strings")
     wrong_sums, names = _sums(config.sums)
     printed = [_wrong_answers(query, answers) for query, *answers in TABLE]
     measurements = {
         "exact-circuit": sharpness["proven"],
+        "every-short-string": short_strings()[0],
+        "random-strings": random["wrong"],
+        "memory-unit": _wrong_memories(),
+        "parser": _wrong_parses(config.strings, config.length),
+        "smallest-monoid": len(enumerate_semigroup(np.array([(0, 0), (1, 1), (0, 1)]))) + _small_monoids(),
+        "support": max(abs(len(FlipFlop(length=t).enumerate()[0]) - 2 * 5 ** (t // 2 - 2)) for t in range(4, 13, 2)),
+        "reads": _reads_off(),
         "dilution": _largest_excess(config.heads),
         "failure-length": _failure_gap(config.heads // 10),
         "window": FlipFlop.ignoring(0.98).ngram_error(21) - 0.3970,
@@ -144,6 +253,46 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
         for query, first, second in TABLE
     ]
     return Outcome(measurements, {"limits": _draw(sharpness["errors"])}, {"addition": table})
+
+
+def _small_monoids() -> int:
+    """Non-commutative monoids on {0, 1}: all sixteen multiplication tables are tried."""
+    found = 0
+    for table in itertools.product((0, 1), repeat=4):
+        product = np.array(table).reshape(2, 2)
+        unital = any((product[e] == (0, 1)).all() and (product[:, e] == (0, 1)).all() for e in (0, 1))
+        triples = itertools.product((0, 1), repeat=3)
+        associative = all(product[product[a, b], c] == product[a, product[b, c]] for a, b, c in triples)
+        found += bool(unital and associative and (product != product.T).any())
+    return found
+
+
+def _wrong_memories(length: int = 256) -> int:
+    wrong = 0
+    for idle, symbols in ((0.5, 2), (0.9, 2), (0.98, 5)):
+        batch = FlipFlopTransduction(length=length, idle=idle, symbols=symbols).sample(50, rng=rng(4, str(idle)))
+        wrong += int(wrong_targets(memory_transformer(length, symbols), batch).sum())
+    return wrong
+
+
+def _wrong_parses(strings: int, length: int) -> int:
+    model, wrong = flip_flop_parser(), 0
+    for share in (0.8, 0.98, 0.1):
+        batch = FlipFlop.ignoring(share, length=length).sample(strings, rng=rng(5, str(share)))
+        with torch.no_grad():
+            bits = model(batch.inputs).argmax(-1)
+        wrong += int(((bits + 3 != batch.targets) & batch.mask).sum())
+    return wrong
+
+
+def _reads_off() -> float:
+    """The published numbers of reads in 10³ and 10⁵ strings of FFL(0.98), as deviations from what is expected."""
+    world = FlipFlop.ignoring(0.98)
+    free, share = world.pairs - 2, world.laws[0][1]
+    counts = ((1000, 3567), (100_000, 353_875))
+    return max(
+        abs(n - size * world.expected_reads()) / np.sqrt(size * free * share * (1 - share)) for size, n in counts
+    )
 
 
 def _largest_excess(heads: int) -> float:
