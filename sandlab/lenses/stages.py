@@ -46,9 +46,10 @@ def plateaus(
 
     The curve (averaged down to `points` values) is fitted by a piecewise constant: the partition that minimises
     Σ (loss − mean of its segment)² + λ · segments, found exactly by dynamic programming, with λ from the noise of
-    neighbouring values and from `resolution`, the smallest step worth seeing as a share of the whole fall. A segment
-    is a plateau when it covers at least `shortest` of the steps and its own slope is below `flatness` of the mean slope
-    of the whole curve; neighbours closer than `resolution` are one.
+    neighbouring values and from `resolution`, the smallest step worth seeing as a share of the whole fall. A plateau is
+    the longest part of a segment whose slope is below `flatness` of the mean slope of the whole curve, if it covers at
+    least `shortest` of the steps (a segment's ends may belong to the fall beside it); neighbours closer than
+    `resolution` are one.
     """
     number("shortest", shortest, low=0.0, high=1.0)
     number("flatness", flatness, low=0.0)
@@ -62,12 +63,11 @@ def plateaus(
     price = 3 * noise**2 * np.log(len(curve)) + 0.5 * shortest * len(curve) * (resolution * fall) ** 2
     found = []
     for first, last in _partition(curve, price):
-        if steps[last] - steps[first] < shortest * span or last == first:
-            continue
-        slope = np.polyfit(steps[first : last + 1], curve[first : last + 1], 1)[0]
-        if abs(slope) * span <= flatness * fall:
-            middle = float(np.median(curve[first : last + 1]))
-            found.append(Plateau(int(steps[first]), int(steps[last]), middle))
+        part = _flat_part(steps[first : last + 1], curve[first : last + 1], flatness * fall / span, shortest * span)
+        if part is not None:
+            inside = slice(first + part[0], first + part[1] + 1)
+            middle = float(np.median(curve[inside]))
+            found.append(Plateau(int(steps[inside][0]), int(steps[inside][-1]), middle))
     return _joined(found, resolution * fall)
 
 
@@ -198,6 +198,22 @@ def _partition(curve: np.ndarray, price: float) -> list[tuple[int, int]]:
         pieces.append((int(before[stop]), stop - 1))
         stop = int(before[stop])
     return pieces[::-1]
+
+
+def _flat_part(steps: np.ndarray, curve: np.ndarray, steepest: float, shortest: float) -> tuple[int, int] | None:
+    """First and last value of the longest stretch with a least-squares slope of at most `steepest`, if long enough."""
+    x, y = steps - steps.mean(), curve - curve.mean()
+    sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (np.ones_like(x), x, y, x * x, x * y)]
+    # Of every stretch at once: rows are first values, columns last values.
+    n, sx, sy, sxx, sxy = (total[None, 1:] - total[:-1, None] for total in sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (n * sxy - sx * sy) / (n * sxx - sx * sx)
+    length = steps[None, :] - steps[:, None]
+    flat = (n > 1) & (length >= shortest) & (np.abs(slope) <= steepest)
+    if not flat.any():
+        return None
+    first, last = np.unravel_index(np.where(flat, length, -1.0).argmax(), length.shape)
+    return int(first), int(last)
 
 
 def _joined(found: list[Plateau], tolerance: float) -> list[Plateau]:

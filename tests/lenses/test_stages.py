@@ -28,6 +28,15 @@ def test_the_stairs_of_a_curve_are_found_without_being_told(noise: float) -> Non
     assert [each.name for each in named] == ["unigram", "bigram", "trigram"]
 
 
+def test_a_short_plateau_between_rounded_falls_is_found() -> None:
+    """Falls that start slowly and end slowly belong to no plateau, yet leave its middle flat."""
+    steps = np.arange(0, 2601, 20)
+    slow = 0.07 / (1 + np.exp((steps - 250) / 60)) + 0.1 / (1 + np.exp((steps - 1000) / 70))
+    found = plateaus(steps, 0.89 + slow + 0.001 * np.random.default_rng(2).normal(size=len(steps)))
+    assert [each.loss for each in found if each.stop < 900] == pytest.approx([0.99], abs=0.005)
+    assert found[-1].loss == pytest.approx(0.89, abs=0.005)
+
+
 def test_a_straight_fall_has_no_plateau() -> None:
     steps = np.arange(500)
     assert plateaus(steps, 1 - steps / 500) == []

@@ -60,7 +60,7 @@ class Run:
 
 
 def train_run(run: Run) -> dict[str, Any]:
-    """Test loss, lag masses and maps of first-layer heads, gradient norms, nearest estimators, over steps."""
+    """Test loss, lag masses, gradient norms and nearest estimators over steps, and the first seed's layer-1 maps."""
     world = run.world
     crowd = Population(lambda seed: build(run), seeds=run.seeds).to(run.device)
     test = world.sample(run.test, rng=rng(1, "test", device=run.device))
@@ -72,13 +72,13 @@ def train_run(run: Run) -> dict[str, Any]:
         pattern = next(iter(attention_maps(model, few.inputs).values()))
         film["steps"].append(step)
         film["mass"].append(head_lag_mass(pattern, run.order + 1, skip=run.order).float().cpu().numpy())
-        film["maps"].append(pattern.float().cpu().numpy())
+        film["maps"].append(pattern[0].half().cpu().numpy())
         film["norms"].append(_norms(model))
         if run.gradients:
             big = world.sample(run.batch_size * run.gradients, rng=fresh)
             film["gradient"].append(torch.as_tensor(gradient_norms(model, big)["all"]).cpu().numpy())
         if run.nearest:
-            film["nearest"].append(nearest_lag_set(model, world, few[:128], smoothings=(0.0, 0.5))["nearest"])
+            film["nearest"].append(nearest_lag_set(model, world, few, smoothings=(0.0, 0.5))["nearest"])
 
     histories = train(
         crowd,
@@ -95,13 +95,11 @@ def train_run(run: Run) -> dict[str, Any]:
         callbacks=[look],
         data="separate",
     )
-    keep = sorted({0, len(film["maps"]) // 3, 2 * len(film["maps"]) // 3, len(film["maps"]) - 1})
     found: dict[str, Any] = {
         "steps": np.array(film["steps"]),
         "loss": np.stack([history.metrics["loss"] for history in histories]),
         "mass": np.stack(film["mass"], 1),
-        "maps": np.stack([film["maps"][place] for place in keep], 1),
-        "map_steps": np.array([film["steps"][place] for place in keep]),
+        "maps": np.stack(film["maps"]),
         "norms": np.stack(film["norms"], 1),
     }
     if run.gradients:

@@ -1,0 +1,57 @@
+"""The jobs and the reading of curves behind the n-gram studies."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sandlab as sl
+from sandlab.lenses.stages import Plateau
+from sandlab.studies.ngrams.runs import Run, estimator_losses, split_seeds, train_run
+from sandlab.studies.ngrams.stages import Stages
+
+SMALL = Run(seeds=(0, 1), states=3, length=12, steps=12, looks=4, test=64, batch_size=16, nearest=True)
+
+
+def test_a_run_keeps_losses_masses_and_names_at_every_look() -> None:
+    found = train_run(SMALL)
+    looks = len(found["steps"])
+    assert found["steps"].tolist() == [0, 3, 6, 9, 12]
+    assert found["loss"].shape == (2, looks) and np.isfinite(found["loss"]).all()
+    assert found["mass"].shape == (2, looks, 2, 4)
+    assert found["maps"].shape == (looks, 2, 12, 12)
+    assert np.allclose(found["maps"].astype(float).sum(-1), 1, atol=1e-2)
+    assert [len(names) for names in found["nearest"]] == [looks, looks]
+    # Before training the first layer's attention is uniform over what came before.
+    assert found["mass"][:, 0] == pytest.approx(np.mean([1 / n for n in range(3, 13)]), abs=0.02)
+
+
+def test_longer_contexts_have_lower_losses() -> None:
+    losses = estimator_losses(Run(states=3, length=64, test=64))
+    assert losses["uniform"] == pytest.approx(np.log(3))
+    assert losses["uniform"] > losses["unigram"] > losses["bigram"] > losses["trigram"]
+
+
+def test_seeds_are_one_job_each_on_a_cpu_and_one_population_on_a_gpu() -> None:
+    assert [run.seeds for run in split_seeds(SMALL, 3, "cpu")] == [(0,), (1,), (2,)]
+    assert [run.seeds for run in split_seeds(SMALL, 3, "cuda")] == [(0, 1, 2)]
+
+
+def test_levels_closer_than_two_hundredths_are_one() -> None:
+    stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 9, 0.99), Plateau(10, 20, 0.9), Plateau(21, 30, 0.895)])
+    assert stages.levels == 2
+    assert stages.early == Plateau(6, 9, 0.99) or stages.early == Plateau(0, 5, 1.0)
+    assert Stages([Plateau(0, 9, 1.0)]).early is None
+
+
+def test_the_study_of_stages_measures_each_claim_of_its_quick_preset() -> None:
+    study = sl.get("studies", "ngrams/stages")
+    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    runs = {"trigram": SMALL, "fourgram": Run(states=2, order=3, length=12, heads=3, steps=12, looks=8, test=64,
+            batch_size=16, nearest=True)}  # fmt: skip
+    runs["trigram"] = Run(**{**vars(SMALL), "looks": 12})
+    outcome, findings = study.measure(study.config("quick", seeds=2, fourgram_seeds=2, **runs), lab, "quick")
+    assert {finding.claim for finding in findings} == {claim.id for claim in study.claims if "quick" in claim.presets}
+    assert set(outcome.figures) == {"trigram", "4-gram"}
