@@ -42,8 +42,14 @@ class BlockBestOfN(Decoder):
         super().__post_init__()
         integer("candidates", self.candidates, low=1)
         integer("shortest", self.shortest, low=1)
+        for name, low in (("separator", 0), ("block", 1), ("blocks", 1)):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), low=low)
         if (self.separator is None) == (self.block is None):
-            raise BadInput("block-best-of-n needs either a separator token or a block length, not both and not neither")
+            given = "neither" if self.block is None else "both"
+            raise BadInput(
+                f"block-best-of-n needs a separator token or a block length, got {given}: try block=8 (eight tokens)"
+            )
 
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1
@@ -60,7 +66,7 @@ class BlockBestOfN(Decoder):
             last = tried[ended] >= self.candidates
             again, chosen = ended[~last], ended[last]
             session.erase(again, begins[again])
-            best.restore(chosen)
+            best.restore(chosen, begins[chosen])
             tried[chosen], begins[chosen] = 0, session.lengths[chosen]
             closed[chosen] += 1
             over = session.complete(chosen)

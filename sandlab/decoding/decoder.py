@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -76,6 +76,7 @@ class Decoder:
         keys: Int[Tensor, "row"] | None = None,
         budget: int | None = None,
         trace: bool = False,
+        progress: Callable[[int, str], None] | None = None,
     ) -> Generations:
         """Continue every prompt; all prompts advance together.
 
@@ -83,6 +84,7 @@ class Decoder:
         rng       source of the strings' random streams; or `keys`, one per prompt, to repeat a run row by row
         budget    largest number of queries to the generator per prompt; a string over it ends with status BUDGET
         trace     keep every event (sampled, argmax, rejected, erased)
+        progress  called again and again with the number of strings that have ended and a note
         """
         if self.needs_verifier and verifier is None:
             raise BadInput(f"{type(self).__name__} asks a verifier: give verifier=")
@@ -96,6 +98,7 @@ class Decoder:
             keys=keys,
             budget=budget,
             trace=trace,
+            progress=progress,
         )
         with torch.no_grad():
             self.run(session)

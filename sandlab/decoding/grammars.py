@@ -18,6 +18,7 @@ llguidance is the one that fits.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,14 @@ def compile_grammar(
         what, made = "JSON schema", _from_schema(json_schema)
     problem = from_llguidance.validate_grammar(made)
     if problem and not problem.startswith("WARNING"):
-        raise BadInput(f"the {what} does not parse: {' '.join(problem.split())}")
+        raise BadInput(f"the {what} does not parse: {_in_one_line(problem)}")
     return made
+
+
+def _in_one_line(problem: str) -> str:
+    """A parser's message without the excerpts of the source and the arrows below them."""
+    lines = [line for line in problem.splitlines() if line.strip() and not re.match(r"\s|\d+ *\|", line)]
+    return " ".join(" ".join(lines or [problem]).split())
 
 
 def _from_schema(schema: str | Path | dict[str, Any]) -> str:

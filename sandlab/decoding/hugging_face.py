@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from sandlab.decoding.generators import Generator
 from sandlab.decoding.neural import CachedGenerator
-from sandlab.errors import BadInput
+from sandlab.errors import BadInput, choice
 
 __all__ = ["HuggingFaceGenerator", "LanguageModel", "load_language_model"]
 
@@ -33,6 +34,9 @@ class LanguageModel:
     def encode(self, text: str) -> list[int]:
         """Tokens of a prompt; an empty one becomes the model's begin (or end) token."""
         tokens = list(self.tokenizer(text).input_ids)
+        # Some tokenizers end every text: a prompt goes on.
+        if len(tokens) > 1 and tokens[-1] == self.eos and not text.endswith(self.tokenizer.eos_token):
+            tokens.pop()
         if tokens:
             return tokens
         start = self.tokenizer.bos_token_id
@@ -48,14 +52,16 @@ def load_language_model(folder: str | Path, *, device: str = "cpu") -> LanguageM
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as missing:
         raise BadInput("language models need transformers: pip install 'sandlab[hf]'") from missing
+    _check_device(device)
     path = Path(folder)
     if not path.is_dir():
         raise BadInput(f"there is no model folder {str(folder)!r}: give a folder written by save_pretrained")
     if not (path / "config.json").exists():
         raise BadInput(f"the folder {str(folder)!r} has no config.json: give a folder written by save_pretrained")
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        with _quiet():
+            model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as problem:
         reason = " ".join(str(problem).split())[:200]
         raise BadInput(
@@ -65,6 +71,26 @@ def load_language_model(folder: str | Path, *, device: str = "cpu") -> LanguageM
         raise BadInput(f"the tokenizer in {str(folder)!r} has no end token: set eos_token and save it again")
     network: Any = model
     return LanguageModel(HuggingFaceGenerator(network.to(device).eval()), tokenizer, path.name)
+
+
+def _check_device(device: str) -> None:
+    choice("device", device.partition(":")[0], ("cpu", "cuda"))
+    if device != "cpu" and not torch.cuda.is_available():
+        raise BadInput(f"device must be 'cpu' on this machine, got {device!r}: torch finds no CUDA device")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The library's own bars would stand between the results of a command."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 class HuggingFaceGenerator(CachedGenerator):

@@ -117,6 +117,10 @@ class ExhaustiveSearch(Decoder):
     threshold: float = 0.5
     needs_verifier: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("threshold", self.threshold, low=0.0)
+
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1
         letter = torch.zeros_like(session.lengths)
@@ -157,7 +161,7 @@ class BestOfN(Decoder):
             best.offer(ended, session.value(ended, outcome=True))
             tried[ended] += 1
             last = tried[ended] >= self.candidates
-            best.restore(ended[last])
+            best.restore(ended[last], session.prompt_lengths[ended[last]])
             session.finish(ended[last])
             session.erase(ended[~last], session.prompt_lengths[ended[~last]])
 
@@ -170,17 +174,20 @@ class Best:
         self.score = torch.full(session.lengths.shape, -torch.inf, dtype=torch.float64, device=session.lengths.device)
         self.tokens, self.lengths = session.tokens.clone(), session.lengths.clone()
         self.logprobs = session.logprobs.clone()
+        self.latest = torch.zeros_like(session.lengths, dtype=torch.bool)
 
     def offer(self, rows: Tensor, scores: Tensor) -> None:
         """Keep these rows' strings where they beat what was kept before."""
-        better = rows[scores > self.score[rows]]
+        self.latest[rows] = scores > self.score[rows]
+        better = rows[self.latest[rows]]
         self.score[rows] = torch.maximum(self.score[rows], scores)
         self.tokens[better], self.lengths[better] = self.session.tokens[better], self.session.lengths[better]
         self.logprobs[better] = self.session.logprobs[better]
 
-    def restore(self, rows: Tensor) -> None:
-        """Put the best strings back, and forget them."""
-        session = self.session
-        session.tokens[rows], session.lengths[rows] = self.tokens[rows], self.lengths[rows]
-        session.logprobs[rows] = self.logprobs[rows]
+    def restore(self, rows: Tensor, begins: Tensor) -> None:
+        """Put the best strings back behind `begins`, where the candidates part, and forget them."""
+        older = ~self.latest[rows]
+        back = rows[older]
+        self.session.erase(back, begins[older])
+        self.session.put_back(back, self.tokens[back], self.lengths[back], self.logprobs[back])
         self.score[rows] = -torch.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -31,7 +31,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a string: a token "sampled", taken as "argmax", "rejected" or "erased"."""
+    """One thing that happened to a string: a token "sampled", taken as "argmax", "rejected", "erased" or "restored"."""
 
     kind: str
     position: int
@@ -92,6 +92,7 @@ class Session:
         keys: Int[Tensor, "row"] | None = None,
         budget: int | None = None,
         trace: bool = False,
+        progress: Callable[[int, str], None] | None = None,
     ) -> None:
         device = generator.device
         listed = prompts.tolist() if isinstance(prompts, Tensor) else prompts
@@ -116,6 +117,7 @@ class Session:
             raise BadInput("a decoder draws at random: give rng=sl.rng(seed)")
         streams = Streams(keys) if keys is not None else Streams.from_rng(len(rows), rng)  # type: ignore[arg-type]
         self.streams = Streams(streams.keys.to(device))
+        self.progress = progress
         self.trace: list[tuple[str, Tensor, Tensor, Tensor, Tensor]] | None = [] if trace else None
         generator.start(len(rows), capacity)
         if verifier is not None:
@@ -128,6 +130,9 @@ class Session:
         if self.budget is not None:
             spent = (self.status == Status.RUNNING) & (self.counters["oracle_calls"] >= self.budget)
             self.status[spent] = Status.BUDGET
+        if self.progress is not None:
+            ended = int((self.status != Status.RUNNING).sum())
+            self.progress(ended, f"{int(self.counters['oracle_calls'].sum())} queries")
         return (self.status == Status.RUNNING).nonzero().squeeze(1)
 
     def complete(self, rows: Tensor) -> Tensor:
@@ -191,6 +196,15 @@ class Session:
                 self.note("erased", rows[still], places, self.tokens[rows[still], places])
         self.lengths[rows] = to
         self.starts[rows] = torch.minimum(self.starts[rows], to)
+
+    def put_back(self, rows: Tensor, tokens: Tensor, lengths: Tensor, logprobs: Tensor) -> None:
+        """Continue these strings by what was erased earlier: it counts as erased no longer."""
+        before = self.lengths[rows]
+        self.counters["tokens_erased"][rows] -= lengths - before
+        self.tokens[rows], self.logprobs[rows], self.lengths[rows] = tokens, logprobs, lengths
+        for place in range(int(before.min()), int(lengths.max())) if self.trace is not None and len(rows) else ():
+            inside = (before <= place) & (place < lengths)
+            self.note("restored", rows[inside], torch.full_like(rows[inside], place), tokens[inside, place])
 
     def finish(self, rows: Tensor, status: Status = Status.DONE) -> None:
         self.status[rows] = status

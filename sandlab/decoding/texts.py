@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from sandlab.decoding.session import Generations, Status
 from sandlab.decoding.verifiers import NoisyVerifier, Verifier
 from sandlab.decoding.walks import VGB
 from sandlab.errors import BadInput, integer, nearest, number
+from sandlab.learning.progress import Progress
 from sandlab.random import rng
 from sandlab.registry import get, names
 
@@ -29,7 +32,7 @@ class Decoded:
     text, tokens   what was generated (without the prompt)
     valid          whether the text belongs to the language; None without a grammar
     status         "complete", "gave up" or "out of budget"; `message` says it in a sentence
-    logprob        log-probability of the generated tokens under the model
+    logprob        log-probability of the generated tokens under the model; None if the algorithm never asked it
     counters       queries to the model and to the verifier, backtracks, erased tokens, steps
     erased         the pieces of text that were written and taken back, in order (with trace=True)
     """
@@ -40,7 +43,7 @@ class Decoded:
     valid: bool | None
     status: str
     message: str
-    logprob: float
+    logprob: float | None
     counters: dict[str, int]
     erased: tuple[str, ...] | None = None
 
@@ -64,6 +67,7 @@ def decode_text(
     seed: int = 0,
     device: str = "cpu",
     trace: bool = False,
+    progress: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> list[Decoded]:
     """Continue prompts with a causal language model so that the text obeys a grammar.
@@ -77,6 +81,8 @@ def decode_text(
     verifier     any verifier of one's own instead of a grammar; it sees prompt and answer
     error        the grammar's verdicts on prefixes are flipped with this probability (complete texts are judged truly)
     budget       largest number of queries to the model per prompt (default: 4·max_new² + 100, at most 20 000)
+    trace        keep what was erased
+    progress     tell on the standard error how far it has come, if it takes longer than two seconds
     """
     number("error", error, low=0.0, high=1.0)
     integer("max_new", max_new, low=1)
@@ -97,6 +103,7 @@ def decode_text(
     guide: Verifier | None = verifier or judge
     if judge is not None and verifier is None and error > 0:
         guide = NoisyVerifier(judge, error, seed=seed, prior=0.9 if decoder_reads_values(decoder) else None)
+    bar = Progress(len(texts), "decoding", show=progress, unit="prompts")
     done = decoder.generate(
         loaded.generator,
         starts,
@@ -106,7 +113,9 @@ def decode_text(
         rng=rng(seed),
         budget=budget,
         trace=trace,
+        progress=bar,
     )
+    bar.close()
     return [_result(row, text, done, loaded, judge, max_new, budget) for row, text in enumerate(texts)]
 
 
@@ -124,12 +133,12 @@ def _decoder(algorithm: str | Decoder, options: Mapping[str, Any], error: float)
         raise BadInput(f"no algorithm called {algorithm!r}: {hint}")
     made = get("decoders", name)
     settings = dict(options)
-    if name == "vgb":
+    if issubclass(made, VGB):
         # Exact verdicts are 0 or 1: on the model itself the walk would drift back to the root (see VGB). Verdicts that
         # err must not close a branch for good, nor may their errors be read as values of nodes.
         settings.setdefault("base", "constrained" if error == 0 else "model")
         settings.setdefault("values", "node" if error == 0 else "path")
-    known = list(getattr(made, "__dataclass_fields__", {}))
+    known = [field.name for field in fields(made)]
     for option in settings:
         if option not in known:
             raise BadInput(f"{name} has no option {option!r}: {nearest(option, known) or 'it has ' + ', '.join(known)}")
@@ -151,7 +160,8 @@ def _judge(
         read = judge.reads(0, row[skip:])
         if read < len(row) - skip:
             good = model.decode(row[skip : skip + read])
-            raise BadInput(f"the prompt {text!r} is outside the language: nothing of it continues {good!r} this way")
+            place = f"goes on like this after {good!r}" if good else "begins like this"
+            raise BadInput(f"the prompt {text!r} is outside the language: no text of the language {place}")
     return judge
 
 
@@ -164,7 +174,7 @@ def _result(
     max_new: int,
     budget: int,
 ) -> Decoded:
-    string = done.string(row)
+    string, logprob = done.string(row), float(done.logprob[row])
     tokens = done.generated(row)
     inside = None if judge is None else judge.contains(row, string[judge.starts[row] :])
     status = Status(int(done.status[row]))
@@ -177,7 +187,7 @@ def _result(
         valid=valid,
         status=name,
         message=message,
-        logprob=float(done.logprob[row]),
+        logprob=None if math.isnan(logprob) else logprob,
         counters={name: int(values[row]) for name, values in done.counters.items()},
         erased=None if done.events is None else _erased(done, row, model),
     )
@@ -189,18 +199,17 @@ def _words(status: Status, valid: bool | None, max_new: int, budget: int) -> tup
     if status == Status.FAILED:
         return "gave up", f"no complete text of the language was found within {max_new} tokens: raise max_new"
     if valid is False:
-        return "complete", "the text does not belong to the language: this algorithm does not promise that it does"
+        return "complete", "the text is not in the language: this algorithm does not promise it, vgb does"
     return "complete", "complete" if valid is None else "complete and in the language"
 
 
 def _erased(done: Generations, row: int, model: LanguageModel) -> tuple[str, ...]:
-    """Runs of erased tokens as text; within a run the last token goes first."""
+    """Runs of erased tokens as text; what was put back is left out."""
     pieces: list[list[int]] = []
-    previous = ""
-    for event in (done.events or [])[row]:
-        if event.kind == "erased":
-            if previous != "erased":
-                pieces.append([])
-            pieces[-1].insert(0, event.token)
-        previous = event.kind
-    return tuple(model.decode(piece) for piece in pieces)
+    for kind, run in groupby((done.events or [])[row], key=lambda event: event.kind):
+        tokens = [event.token for event in run]
+        if kind == "erased":
+            pieces.append(tokens[::-1])
+        elif kind == "restored":
+            pieces.remove(tokens)
+    return tuple(filter(None, map(model.decode, pieces)))

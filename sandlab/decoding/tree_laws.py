@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 Levels = Sequence[np.ndarray]
+State = tuple[tuple[int, ...], int, int, int]
 
 
 def sampling_law(tree: Tree) -> np.ndarray:
@@ -90,37 +91,51 @@ def _best(law: np.ndarray, scores: np.ndarray, n: int) -> np.ndarray:
 
 
 def backtracking_law(
-    tree: Tree, values: Levels, *, quota: int, stride: int, threshold: float = 0.5, redo: str = "argmax"
+    tree: Tree,
+    values: Levels,
+    *,
+    quota: int,
+    stride: int,
+    threshold: float = 0.5,
+    redo: str = "argmax",
+    check: str = "after",
 ) -> np.ndarray:
-    """Law of tokenwise rejection with backtracking, by recursion over (string, quota left).
+    """Law of tokenwise rejection with backtracking, by recursion over (string, quota left, tokens to rewrite, erased).
 
-    Sampling lengthens the string and backtracking lowers the quota, so the recursion ends.
+    Sampling lengthens the string and backtracking lowers the quota, so the recursion ends. `redo` and `check` are those
+    of the decoder.
     """
     size, depth = tree.tokens, tree.depth
-
-    def walk_back(node: tuple[int, ...]) -> tuple[int, ...]:
-        node = node[: max(len(node) - stride, 0)]
-        for _ in range(stride if redo == "argmax" else 0):
-            if len(node) < depth:
-                node = (*node, int(tree.laws[len(node)][number(node)].argmax()))
-        return node
 
     def number(node: tuple[int, ...]) -> int:
         return sum(token * size ** (len(node) - 1 - place) for place, token in enumerate(node))
 
+    def refused(node: tuple[int, ...], left: int) -> bool:
+        return left > 0 and bool(values[len(node)][number(node)] < threshold)
+
+    def back(node: tuple[int, ...], left: int, erased: int) -> State:
+        kept = max(len(node) - stride, 0)
+        erased += len(node) - kept if redo == "released" else 0
+        return node[:kept], left - 1, stride if redo == "argmax" else 0, erased
+
     @cache
-    def law_from(node: tuple[int, ...], left: int) -> np.ndarray:
+    def law_from(node: tuple[int, ...], left: int, rewrite: int, erased: int) -> np.ndarray:
         if len(node) == depth:
-            return np.eye(size**depth)[number(node)]
+            return np.eye(1, size**depth, number(node)).ravel()
+        if check == "before" and refused(node, left):
+            node, left, rewrite, erased = back(node, left, erased)
+        law = tree.laws[len(node)][number(node)]
+        greedy = rewrite > 0 or len(node) < erased
         total = np.zeros(size**depth)
-        for token, probability in enumerate(tree.laws[len(node)][number(node)]):
+        for token, probability in enumerate(np.eye(1, size, int(law.argmax())).ravel() if greedy else law):
             child = (*node, token)
-            rejected = left > 0 and values[len(child)][number(child)] < threshold
+            again = check == "after" and not greedy and refused(child, left)
+            following = back(child, left, erased) if again else (child, left, max(rewrite - 1, 0), erased)
             if probability > 0:
-                total += probability * (law_from(walk_back(child), left - 1) if rejected else law_from(child, left))
+                total += probability * law_from(*following)
         return total
 
-    return law_from((), quota)
+    return law_from((), quota, 0, 0)
 
 
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:

@@ -101,11 +101,15 @@ class VGB(Decoder):
 
     def base_law(self, logprobs: Tensor, values: Tensor) -> Tensor:
         """π(a|y): the generator's law, sharpened; among the children of positive value only, if constrained."""
-        law = self.sharpen(logprobs).exp()
+        law = self.proposal(logprobs)
         if self.base == "model":
             return law
         law = law * (values > 0)
         return law / law.sum(1, keepdim=True).clamp(min=torch.finfo(law.dtype).tiny)
+
+    def proposal(self, logprobs: Tensor) -> Tensor:
+        """The law that moves to children come from, before the verifier has its say."""
+        return self.sharpen(logprobs).exp()
 
     def _alarms(self, session: Session, most: Tensor) -> Tensor:
         """The number of steps after which each row is looked at."""
@@ -171,5 +175,5 @@ class SinclairJerrum(VGB):
     Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
-    def base_law(self, logprobs: Tensor, values: Tensor) -> Tensor:
-        return torch.full_like(values, 1 / values.shape[1])
+    def proposal(self, logprobs: Tensor) -> Tensor:
+        return torch.full_like(logprobs, 1 / logprobs.shape[1], dtype=torch.float64)

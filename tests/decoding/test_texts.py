@@ -207,8 +207,10 @@ def test_a_text_that_cannot_fit_is_given_up_in_words(random_folder):
 def test_the_language_may_cover_the_prompt_too(random_folder):
     (result,) = decode_text(random_folder, "ab", regex="ab[cd]{3}", whole=True, algorithm="vgb", max_new=8)
     assert re.fullmatch("[cd]{3}", result.text) and result.valid
-    with pytest.raises(sl.BadInput, match="the prompt 'ax' is outside the language"):
+    with pytest.raises(sl.BadInput, match="no text of the language goes on like this after 'a'"):
         decode_text(random_folder, "ax", regex="ab[cd]{3}", whole=True)
+    with pytest.raises(sl.BadInput, match="'xy' is outside the language: no text of the language begins like this"):
+        decode_text(random_folder, "xy", regex="ab[cd]{3}", whole=True)
 
 
 def test_a_lark_grammar_and_what_was_erased(json_folder, tmp_path):
@@ -236,6 +238,9 @@ def test_a_lark_grammar_and_what_was_erased(json_folder, tmp_path):
         ({"max_new": 1000}, "the model reads 256: lower max_new"),
         ({"algorithm": "vgbb"}, "no algorithm called 'vgbb': did you mean 'vgb'?"),
         ({"options": {"quotas": 3}}, "vgb has no option 'quotas'"),
+        ({"options": {"needs_verifier": 3}}, "vgb has no option 'needs_verifier'"),
+        ({"algorithm": "block-best-of-n"}, "needs a separator token or a block length, got neither: try block=8"),
+        ({"device": "gpu"}, "device must be one of 'cpu', 'cuda', got 'gpu'"),
         ({"prompts": []}, "there is no prompt"),
         ({"error": 2.0}, "error must be a number between 0.0 and 1.0, got 2.0"),
     ],
@@ -255,18 +260,34 @@ def test_a_folder_without_a_causal_model_is_refused(tmp_path):
         load_language_model(tmp_path)
 
 
-def test_the_command_prints_text_or_json_and_its_exit_code_says_how_it_ended(random_folder, capsys):
-    from sandlab.cli import call
+def test_a_machine_without_a_gpu_says_so(random_folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(sl.BadInput, match="torch finds no CUDA device"):
+        load_language_model(random_folder, device="cuda")
 
-    arguments = ["decode", "--model", str(random_folder), "--prompt", "x", "--regex", "[ab]{2,4}", "--max-new", "8"]
-    assert call(arguments) == 0
-    shown = capsys.readouterr().out
-    assert "complete and in the language" in shown and "queries" in shown
-    assert call([*arguments, "--json"]) == 0
-    (result,) = json.loads(capsys.readouterr().out)
-    assert re.fullmatch("[ab]{2,4}", result["text"]) and result["valid"]
-    assert call([*arguments, "--budget", "1"]) == 3
-    assert "budget of 1 queries ran out" in capsys.readouterr().out
-    assert call([*arguments, "--budget", "0"]) == 2
-    assert "budget must be" in capsys.readouterr().err
-    assert call(["decode", "--model", "nowhere", "--prompt", "x", "--regex", "a"]) == 2
+
+def test_an_end_token_that_the_tokenizer_adds_to_a_prompt_is_taken_away(random_folder):
+    from tokenizers import processors
+
+    model = load_language_model(random_folder)
+    plain = model.encode("ab")
+    model.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    assert model.encode("ab") == [0, *plain]
+    assert model.encode("ab</s>")[-1] == model.eos
+
+
+@pytest.mark.parametrize("algorithm", ["best-of-n", "block-best-of-n"])
+def test_what_was_erased_and_what_was_kept_are_all_that_was_written(json_folder, algorithm):
+    options = {"candidates": 3, **({"block": 4} if algorithm == "block-best-of-n" else {})}
+    results = decode_text(
+        json_folder, people(20), json_schema=SCHEMA, algorithm=algorithm, max_new=40, trace=True, options=options
+    )
+    for result in results:
+        assert len(result.tokens) + result.counters["tokens_erased"] == result.counters["oracle_calls"]
+        assert len(result.erased) <= result.counters["verifier_calls"]
+    # The best candidate was erased, too, before it was put back: it is not told among the erased ones.
+    kept = [result for result in results if result.text not in result.erased]
+    assert len(kept) >= 18

@@ -1,17 +1,15 @@
-"""Each algorithm's empirical law against its exact law (chi-square at level 1e-3): 10^5 runs under `test-full`."""
+"""What ties the algorithms together on small trees: special cases, counts, batches, failures."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 import sandlab as sl
 from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.blocks import BlockBestOfN
-from sandlab.decoding.rejection import BestOfN, EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
-from sandlab.decoding.sampling import Greedy, Sampling
+from sandlab.decoding.rejection import BestOfN, ExhaustiveSearch, Rejection, TokenwiseRejection
+from sandlab.decoding.sampling import Sampling
 from sandlab.decoding.session import Status
 from sandlab.decoding.tree_laws import (
     backtracking_law,
@@ -22,17 +20,12 @@ from sandlab.decoding.tree_laws import (
     sampling_law,
     tokenwise_law,
     total_variation,
-    value_guided_law,
 )
 from sandlab.decoding.tree_walks import TreeWalk
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator, node_numbers
-from sandlab.decoding.walks import VGB, SinclairJerrum, ValueGuided
+from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator
+from sandlab.decoding.walks import VGB, ValueGuided
 
-SHAPES = [(2, 4), (3, 3), pytest.param(2, 6, marks=pytest.mark.slow), pytest.param(3, 5, marks=pytest.mark.slow)]
-
-
-def runs_for(tree: Tree) -> int:
-    return 100_000 if tree.tokens**tree.depth >= 64 else 30_000
+SHAPES = [(2, 4), (3, 3)]
 
 
 def instance(tokens: int, depth: int, seed: int = 0) -> tuple[Tree, np.ndarray, list[np.ndarray]]:
@@ -46,74 +39,18 @@ def instance(tokens: int, depth: int, seed: int = 0) -> tuple[Tree, np.ndarray, 
     return tree, accepted, noisy
 
 
-def empirical(decoder, tree: Tree, levels, seed: int = 1) -> np.ndarray:
-    """Counts of each leaf over many runs; every run must end with a complete string."""
-    return leaf_counts(run(decoder, tree, levels, runs_for(tree), seed), tree)
-
-
-def leaf_counts(done, tree: Tree) -> np.ndarray:
-    assert bool((done.status == Status.DONE).all())
-    powers = torch.tensor([tree.tokens**place for place in reversed(range(tree.depth))])
-    return np.bincount((done.tokens * powers).sum(1).numpy(), minlength=tree.tokens**tree.depth)
-
-
 def run(decoder, tree: Tree, levels, runs: int, seed: int = 1):
     verifier = None if levels is None else TableVerifier(levels, tree.tokens)
     prompts = torch.zeros(runs, 0, dtype=torch.long)
     return decoder.generate(TreeGenerator(tree), prompts, verifier=verifier, max_new=tree.depth, rng=sl.rng(seed))
 
 
-def assert_follows(counts: np.ndarray, law: np.ndarray) -> None:
-    """Chi-square at level 1e-3, leaves with fewer than 5 expected runs taken together."""
-    assert law.sum() == pytest.approx(1)
-    assert counts[law <= 0].sum() == 0
-    expected = law * counts.sum()
-    rare = expected < 5
-    observed = np.append(counts[~rare], counts[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
-    if expected[-1] == 0:
-        observed, expected = observed[:-1], expected[:-1]
-    if len(expected) > 1:
-        assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-3
-
-
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-def test_sampling_follows_the_product_of_conditionals(tokens, depth):
-    tree, _, _ = instance(tokens, depth)
-    assert_follows(empirical(Sampling(), tree, None), sampling_law(tree))
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-@pytest.mark.parametrize("decoder", [Rejection(), EarlyAbort()])
-def test_rejection_follows_the_restricted_law(tokens, depth, decoder):
-    tree, accepted, _ = instance(tokens, depth)
-    assert_follows(empirical(decoder, tree, tree.verdicts(accepted)), restricted_law(tree, accepted))
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-def test_tokenwise_rejection_follows_its_own_law_which_is_not_the_restricted_one(tokens, depth):
+def test_the_law_of_tokenwise_rejection_is_not_the_restricted_one(tokens, depth):
     tree, accepted, _ = instance(tokens, depth)
     law = tokenwise_law(tree, tree.verdicts(accepted))
-    assert_follows(empirical(TokenwiseRejection(), tree, tree.verdicts(accepted)), law)
     assert total_variation(law, restricted_law(tree, accepted)) > 0.01
     assert divergence(restricted_law(tree, accepted), law) > 0
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-@pytest.mark.parametrize("n", [2, 5])
-def test_best_of_n_follows_the_law_of_the_largest_of_n(tokens, depth, n):
-    tree, _, noisy = instance(tokens, depth)
-    scores = np.round(noisy[-1] + np.arange(tokens**depth) % 3)
-    levels = [*noisy[:-1], scores]
-    assert_follows(empirical(BestOfN(candidates=n), tree, levels), best_of_n_law(tree, scores, n))
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-@pytest.mark.parametrize(("n", "block"), [(2, 2), (3, 1)])
-def test_block_best_of_n_follows_its_law(tokens, depth, n, block):
-    tree, _, noisy = instance(tokens, depth)
-    law = block_best_of_n_law(tree, noisy, n, block)
-    assert_follows(empirical(BlockBestOfN(candidates=n, block=block), tree, noisy), law)
 
 
 def test_block_best_of_n_with_one_block_is_best_of_n():
@@ -122,70 +59,20 @@ def test_block_best_of_n_with_one_block_is_best_of_n():
 
 
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-@pytest.mark.parametrize(
-    ("quota", "stride", "redo"), [(1, 1, "argmax"), (3, 2, "argmax"), (2, 4, "argmax"), (3, 2, "none")]
-)
-def test_backtracking_follows_its_law(tokens, depth, quota, stride, redo):
-    tree, accepted, _ = instance(tokens, depth)
-    verdicts = tree.verdicts(accepted)
-    law = backtracking_law(tree, verdicts, quota=quota, stride=stride, redo=redo)
-    decoder = Backtracking(quota=quota, stride=stride, redo=redo)
-    assert_follows(empirical(decoder, tree, verdicts), law)
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-def test_value_guided_sampling_follows_its_law(tokens, depth):
-    tree, accepted, noisy = instance(tokens, depth)
-    noisy = [np.maximum(level, 0.01) for level in noisy[:-1]] + [np.maximum(accepted, 0.01)]
-    assert_follows(empirical(ValueGuided(), tree, noisy), value_guided_law(tree, noisy))
-
-
-@pytest.mark.parametrize(("tokens", "depth"), SHAPES)
-def test_first_leaf_of_the_walk_follows_the_harmonic_measure(tokens, depth):
+def test_the_walk_takes_as_many_steps_to_its_first_leaf_as_a_linear_solve_says(tokens, depth):
     tree, _, noisy = instance(tokens, depth)
-    law, steps = TreeWalk(tree, noisy).first_leaf
-    done = run(VGB(), tree, noisy, runs_for(tree))
-    assert_follows(leaf_counts(done, tree), law)
+    done = run(VGB(), tree, noisy, 20_000)
     measured = done.counters["steps"].double()
-    assert abs(float(measured.mean()) - steps) < 5 * float(measured.std()) / len(done) ** 0.5
+    expected = TreeWalk(tree, noisy).first_leaf[1]
+    assert abs(float(measured.mean()) - expected) < 4 * float(measured.std()) / len(done) ** 0.5
 
 
-@pytest.mark.parametrize(("tokens", "depth"), [(2, 3), (3, 3)])
-def test_walk_stopped_at_a_fixed_time_follows_the_power_of_its_matrix(tokens, depth):
-    tree, _, noisy = instance(tokens, depth)
-    done = run(VGB(returns="final", max_steps=15), tree, noisy, runs_for(tree))
-    law = TreeWalk(tree, noisy).law_after(15)
-    counts = np.bincount(node_numbers(done.tokens, done.lengths, tokens).numpy(), minlength=len(law))
-    assert_follows(counts, np.where(law < 1e-15, 0, law))
-    assert bool((done.counters["steps"] == 15).all())
-
-
-@pytest.mark.parametrize(("tokens", "depth"), [(2, 3), pytest.param(3, 3, marks=pytest.mark.slow)])
-def test_walk_at_a_uniform_time_follows_the_average_of_powers(tokens, depth):
-    tree, _, noisy = instance(tokens, depth)
-    decoder = VGB(returns="uniform-time", max_steps=40, restarts=400)
-    assert_follows(empirical(decoder, tree, noisy), TreeWalk(tree, noisy).uniform_time_leaf_law(40))
-
-
-def test_walk_with_exact_values_returns_the_target_law():
-    tree, accepted, _ = instance(3, 3)
-    assert_follows(empirical(VGB(), tree, tree.values(accepted)), restricted_law(tree, accepted))
-
-
-def test_sinclair_jerrum_with_exact_counts_draws_uniformly_from_the_accepted_set():
-    tree, accepted, _ = instance(3, 3)
-    uniform = Tree.uniform(3, 3)
-    # The tree's own conditionals are not uniform: the walk ignores them.
-    assert_follows(empirical(SinclairJerrum(), tree, uniform.values(accepted)), accepted / accepted.sum())
-
-
-def test_greedy_takes_the_most_probable_token_everywhere():
-    tree, _, _ = instance(3, 4)
-    string = []
-    for law in tree.laws:
-        node = sum(token * 3 ** (len(string) - 1 - place) for place, token in enumerate(string))
-        string.append(int(law[node].argmax()))
-    assert run(Greedy(), tree, None, 2).tokens.tolist() == [string, string]
+@pytest.mark.parametrize("returns", ["final", "uniform-time"])
+def test_a_walk_of_fixed_length_takes_that_many_steps(returns):
+    tree, _, noisy = instance(2, 3)
+    done = run(VGB(returns=returns, max_steps=15, restarts=1), tree, noisy, 500)
+    steps = done.counters["steps"]
+    assert bool((steps == 15).all()) if returns == "final" else set(steps.tolist()) == set(range(1, 16))
 
 
 def test_exhaustive_search_finds_the_first_accepted_string_within_its_call_bound():

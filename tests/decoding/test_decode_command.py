@@ -1,0 +1,121 @@
+"""`sandlab decode` as a user meets it: every algorithm, every kind of language, text and JSON, and every refusal."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import sandlab as sl
+from sandlab.cli import call
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}},
+    "required": ["age"],
+}
+SURE = {
+    "early-abort",
+    "exhaustive-search",
+    "rejection",
+    "sinclair-jerrum",
+    "tokenwise-rejection",
+    "value-guided",
+    "vgb",
+}
+
+
+def decode(capsys, *arguments: str, code: int = 0) -> str:
+    assert call(["decode", *arguments]) == code, capsys.readouterr()
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    return printed.out + printed.err if code == 2 else printed.out
+
+
+def refuse_constants(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON")
+
+
+@pytest.mark.parametrize("algorithm", sl.names("decoders"))
+def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algorithm):
+    arguments = ["--model", str(random_folder), "-p", "x", "--regex", "[ -~]*", "--algorithm", algorithm]
+    arguments += [
+        "--max-new",
+        "6",
+        "--budget",
+        "20000",
+        *(["--set", "block=2"] if algorithm == "block-best-of-n" else []),
+    ]
+    finished = call(["decode", *arguments, "--json"])
+    (result,) = json.loads(capsys.readouterr().out, parse_constant=refuse_constants)
+    assert finished == (0 if result["valid"] and result["status"] == "complete" else 3)
+    assert bool(re.fullmatch("[ -~]*", result["text"])) or not result["valid"]
+    if algorithm in SURE:
+        assert result["valid"] and finished == 0
+    assert (result["logprob"] is None) == (algorithm == "exhaustive-search")
+    shown = decode(capsys, *arguments, code=finished)
+    for word in ("prompt", "text", "result", "log-prob", "queries", result["message"], repr(result["text"])):
+        assert word in shown
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+@pytest.mark.parametrize(
+    ("option", "text", "fits"),
+    [
+        ("--grammar", 'start: "(" start ")" | "x"\n', lambda text: re.fullmatch(r"(\()*x(\))*", text)),
+        ("--json-schema", json.dumps(SCHEMA), lambda text: 0 <= json.loads(text)["age"] <= 99),
+    ],
+)
+def test_a_language_comes_from_a_file_or_is_written_out(random_folder, tmp_path, capsys, option, text, fits, as_file):
+    source = tmp_path / "language"
+    source.write_text(text)
+    shown = decode(capsys, "--model", str(random_folder), "-p", "x", option, str(source) if as_file else text, "--json")
+    (result,) = json.loads(shown)
+    assert result["valid"] and fits(result["text"])
+
+
+def test_several_prompts_are_summed_up(random_folder, tmp_path, capsys):
+    (tmp_path / "prompts.txt").write_text("one\n\ntwo\n")
+    arguments = ["--model", str(random_folder), "--regex", "[ab]{2}", "--prompts", str(tmp_path / "prompts.txt")]
+    shown = decode(capsys, *arguments, "-p", "zero", "--max-new", "4")
+    assert re.findall("prompt     '(.*)'", shown) == ["zero", "one", "two"]
+    assert re.search(r"3 prompts: 3 complete; \d+ queries to the model", shown)
+    hopeless = decode(capsys, *arguments, "--algorithm", "greedy", "--max-new", "4", code=3)
+    assert "2 prompts: 2 complete, outside the language" in hopeless
+    assert "this algorithm does not promise it, vgb does" in hopeless
+
+
+def test_the_end_of_the_budget_is_told_by_words_and_exit_code(random_folder, capsys):
+    arguments = ["--model", str(random_folder), "-p", "x", "--regex", "[ab]{2,4}", "--max-new", "8", "--budget", "1"]
+    assert "budget of 1 queries ran out before a complete text was found: raise it" in decode(
+        capsys, *arguments, code=3
+    )
+    (result,) = json.loads(decode(capsys, *arguments, "--json", code=3))
+    assert result["status"] == "out of budget" and not result["valid"] and result["counters"]["oracle_calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--grammar", "nofile.lark"], "there is no grammar file 'nofile.lark'"),
+        (["--grammar", 'start: "a" b'], 'the grammar does not parse: at 1(8): unknown name: "b"'),
+        (["--grammar", "start: A\nA: /[/"], "unclosed character class"),
+        (["--regex", "[a"], "the regular expression does not parse"),
+        (["--json-schema", "nofile.json"], "there is no JSON schema file 'nofile.json'"),
+        (["--json-schema", '{"type":'], "the JSON schema is not JSON"),
+        (["--regex", "ab*", "--whole"], "the prompt 'x' is outside the language: no text of the language begins"),
+        (["--regex", "a", "--model", "nowhere"], "there is no model folder 'nowhere'"),
+        (["--regex", "a", "--budget", "0"], "budget must be a whole number of at least 1, got 0"),
+        (["--regex", "a", "--prompts", "nofile.txt"], "there is no prompt file 'nofile.txt'"),
+        (["--regex", "a", "--set", "quota"], "--set takes name=value, got 'quota'"),
+        (["--regex", "a", "--set", "retruns=final"], "vgb has no option 'retruns': did you mean 'returns'?"),
+        (["--regex", "a", "--set", "max_steps=many"], "max_steps must be a whole number of at least 1, got 'many'"),
+        (["--regex", "a", "--algorithm", "backtrak"], "no algorithm called 'backtrak': did you mean 'backtrack'?"),
+        ([], "VGB asks a verifier: give a grammar, a regex or a JSON schema"),
+    ],
+)
+def test_bad_input_is_one_sentence_on_the_terminal(random_folder, capsys, arguments, words):
+    text = decode(capsys, "--model", str(random_folder), "-p", "x", *arguments, code=2)
+    assert text.startswith("sandlab: ") and words in text
+    assert text.count("\n") == 1
