@@ -50,8 +50,9 @@ class Progress:
             self.next_line = now + 0.1
         else:
             rate = done / max(now - self.begun, 1e-9)
-            left = (self.total - done) / rate if rate else float("inf")
-            text = f"{self.label}: {done}/{self.total} {self.unit}, {rate:.4g}/s, {left:.0f} s left"
+            text = f"{self.label}: {done}/{self.total} {self.unit}"
+            if done:
+                text += f", {rate:.4g}/s, {(self.total - done) / rate:.0f} s left"
             print(f"{text}  {note}".rstrip(), file=sys.stderr, flush=True)
             self.next_line = now + self.between
 
