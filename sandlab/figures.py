@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "band", "heatmap", "levels", "new", "style"]
+__all__ = ["COLOURS", "band", "heatmap", "levels", "new", "save_film", "style"]
 
 COLOURS = ("#0b3954", "#d1495b", "#4f9d69", "#edae49", "#7b5ea7", "#30a2c7", "#8a8d91", "#5c2e0d")
 _RULES: dict[Any, Any] = {
@@ -120,3 +122,13 @@ def heatmap(
         for (row, column), value in np.ndenumerate(values):
             shade = "white" if 2 * value < span else "black"
             axis.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=shade)
+
+
+def save_film(film: FuncAnimation, path: str | Path, *, fps: int = 8) -> Path:
+    """Write an animation as a GIF, without a screen."""
+    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(film._fig)
+    film.save(str(path), writer=PillowWriter(fps=fps))
+    return Path(path)
