@@ -33,14 +33,16 @@ def boundary_scores(
     score    share of positions whose most attended one is a visit of that wall, among positions with such a visit
              behind them (or under them)
     base     the same share for a head that looks at a uniformly random earlier position
+    weight   mean attention on visits of that wall, at the same positions; `base` for a head that averages
     leakage  mean attention on positions before the latest visit of that wall
 
     An ideal detector has score 1 and leakage 0: after a wall nothing before it matters (Liu et al. 2023, figure 6).
+    The score of a nearly even row says little: its largest weight may lie on walls by accident, `weight` does not.
     """
     time = states.shape[1]
     places = torch.arange(time, device=states.device)
     chosen = pattern.argmax(-1)
-    found: dict[str, list[Tensor]] = {"score": [], "base": [], "leakage": []}
+    found: dict[str, list[Tensor]] = {"score": [], "base": [], "weight": [], "leakage": []}
     for wall in walls:
         at_wall = states == wall
         latest = torch.where(at_wall, places, -1).cummax(1).values
@@ -48,9 +50,11 @@ def boundary_scores(
         hits = at_wall.unsqueeze(1).expand(chosen.shape).gather(-1, chosen)
         share = at_wall.double().cumsum(1) / (places + 1)
         before = (places < latest.unsqueeze(-1)).unsqueeze(1)
+        looked = (pattern.double() * at_wall[:, None, None]).sum(-1)
         leaked = torch.where(before, pattern.double(), 0.0).sum(-1)
         found["score"].append(_mean_where(hits.double(), counted))
         found["base"].append(_mean_where(share.unsqueeze(1).expand(chosen.shape), counted))
+        found["weight"].append(_mean_where(looked, counted))
         found["leakage"].append(_mean_where(leaked, counted))
     return {name: torch.stack(values, -1) for name, values in found.items()}
 

@@ -24,7 +24,7 @@ def test_an_ideal_detector_scores_one_and_leaks_nothing():
     latest[0, 0, torch.arange(6), torch.tensor([0, 0, 0, 0, 4, 4])] = 1
     scores = boundary_scores(latest, STATES, (0, 2))
     assert scores["score"][0].tolist() == [1.0, 0.0]
-    assert scores["leakage"][0, 0] == 0.0
+    assert scores["leakage"][0, 0] == 0.0 and scores["weight"][0].tolist() == [1.0, 0.0]
     # The right wall is visited at position 2; of the rows 2–5 the weight lies before it in rows 2 and 3.
     assert scores["leakage"][0, 1] == pytest.approx(0.5)
 
@@ -33,7 +33,7 @@ def test_the_base_rate_is_the_share_of_visits_in_the_prefix():
     average = (torch.ones(6, 6).tril() / torch.arange(1, 7).view(-1, 1)).expand(1, 1, 6, 6)
     scores = boundary_scores(average, STATES, (0, 2))
     shares = [1, 1 / 2, 1 / 3, 1 / 4, 2 / 5, 2 / 6]
-    assert float(scores["base"][0, 0]) == pytest.approx(np.mean(shares))
+    assert float(scores["base"][0, 0]) == pytest.approx(np.mean(shares)) == pytest.approx(float(scores["weight"][0, 0]))
     # Weight before the latest visit of the left wall (position 0, then 4): 4 of 5, then 4 of 6.
     assert float(scores["leakage"][0, 0]) == pytest.approx((4 / 5 + 4 / 6) / 6)
 
