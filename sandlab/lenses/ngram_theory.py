@@ -166,7 +166,7 @@ def monte_carlo_gradient(
 
 def covered(tokens: Int[Tensor, "example time"], states: int, order: int) -> Bool[Tensor, "example"]:
     """Sequences in which every symbol occurs after an earlier occurrence of the last `order` tokens."""
-    counts = CountingEstimator.of_order(states, order, boundary="clamped").counts(tokens)[:, -1]
+    counts = CountingEstimator.of_order(states, order, boundary="clamped").last_counts(tokens)
     return (counts > 0).all(-1)
 
 
@@ -209,7 +209,7 @@ def key_gradient(
     diagonal, unseen, drawn = [], 0.0, 0
     for size in _sizes(examples, chunk):
         batch = world.sample(size, rng=rng)
-        counts = estimator.counts(batch.inputs)[:, -1]
+        counts = estimator.last_counts(batch.inputs)
         total_count = counts.sum(-1, keepdim=True)
         law = torch.where(total_count > 0, counts / total_count.clamp(min=1), 1 / world.states)
         gap = law - batch.targets[:, -1]

@@ -107,9 +107,11 @@ def nearest_lag_set(
         predicted = log_predictions(model, batch).double().exp()
     predicted = predicted.unsqueeze(0) if predicted.ndim == batch.mask.ndim + 1 else predicted
     distances: dict[str, np.ndarray] = {}
+    asked = batch.mask.shape[-1]
     for smoothing in smoothings:
         for name, estimate in world.subsets(smoothing).items():
-            law = estimate.probabilities(batch.inputs)[:, -batch.mask.shape[-1] :].to(predicted)
+            whole = estimate.probabilities(batch.inputs) if asked > 1 else estimate.last_probabilities(batch.inputs)
+            law = (whole if asked > 1 else whole.unsqueeze(-2)).to(predicted)
             apart = (predicted - law).abs().sum(-1)[:, batch.mask].mean(-1).cpu().numpy()
             distances[name] = np.minimum(distances[name], apart) if name in distances else apart
     names = list(distances)
@@ -166,13 +168,9 @@ class TrainingFilm:
 
     def save(self, path: str | Path, *, member: int | None = None) -> Path:
         """Write the film as an animated GIF."""
-        from matplotlib.animation import PillowWriter
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from sandlab.figures import save_film
 
-        film = self.draw(member=member)
-        FigureCanvasAgg(film._fig)
-        film.save(str(path), writer=PillowWriter(fps=8))
-        return Path(path)
+        return save_film(self.draw(member=member), path)
 
 
 def _blocks(values: np.ndarray, points: int) -> np.ndarray:

@@ -101,9 +101,24 @@ class CountingEstimator:
 
     def probabilities(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
         """p̂ of the next token at every position, float64; without match and smoothing, uniform."""
-        counts = self.counts(tokens)
+        return self._smoothed(self.counts(tokens))
+
+    def last_probabilities(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example states"]:
+        """p̂ of the token to come alone: the last row of `probabilities`, without sorting."""
+        return self._smoothed(self.last_counts(tokens))
+
+    def _smoothed(self, counts: Float[Tensor, "*lead states"]) -> Float[Tensor, "*lead states"]:
         total = counts.sum(-1, keepdim=True) + self.smoothing * self.states
         return torch.where(total > 0, (counts + self.smoothing) / total.clamp(min=1e-300), 1.0 / self.states)
+
+    def last_counts(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example states"]:
+        """N_a for the token to come: the last row of `counts`."""
+        contexts = self.contexts(tokens)
+        match = contexts[..., :-1] == contexts[..., -1:]
+        if self.count_self:
+            match[..., -1] = True
+        found = [(match & (tokens == state)).sum(-1) for state in range(self.states)]
+        return torch.stack(found, -1).to(torch.float64)
 
     def counts(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
         """N_a at every position: how often a followed an earlier occurrence of the context that is present there."""

@@ -102,7 +102,7 @@ class InContextNgrams(World):
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example read states"]:
         """log-probabilities of the Bayes predictor from Dirichlet counts, at the positions that have a target."""
-        return self._read(CountingEstimator(self.states, self.parents, self.concentration)(batch))
+        return _Read(self, CountingEstimator(self.states, self.parents, self.concentration))(batch)
 
     def baselines(self) -> dict[str, Any]:
         """uniform, unigram, bigram, … with add-α smoothing, and the true lags when they have gaps."""
@@ -165,6 +165,8 @@ class _Read:
     estimate: Any
 
     def __call__(self, batch: Batch) -> Tensor:
+        if self.world.read == "last" and isinstance(self.estimate, CountingEstimator):
+            return self.estimate.last_probabilities(batch.inputs).log().unsqueeze(1)
         return self.world._read(self.estimate(batch))
 
 

@@ -40,6 +40,7 @@ def test_counts_equal_counting_by_hand(tokens, lags, boundary, count_self):
     by_hand = torch.tensor(counted_by_hand(tokens, 3, estimator.lags, boundary, count_self), dtype=torch.float64)
     assert torch.equal(counts[0], by_hand)
     assert torch.equal(counts[1], by_hand)
+    assert torch.equal(estimator.last_counts(torch.tensor([tokens, tokens])), by_hand[-1:].expand(2, -1))
 
 
 def test_smoothing_adds_a_constant_to_every_count():
