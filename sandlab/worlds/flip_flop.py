@@ -147,7 +147,9 @@ class FlipFlop(World):
         A prefix that does not begin with w, or in which an earlier read is answered wrongly, has an empty mask.
         """
         instructions, symbols = inputs[:, 0::2], inputs[:, 1::2]
-        latest = latest_write(instructions).clamp(max=max(symbols.shape[1] - 1, 0))
+        if symbols.shape[1] == 0:  # an instruction alone: nothing was ever written
+            return Batch(inputs, torch.full_like(inputs, 3), torch.zeros_like(inputs, dtype=torch.bool))
+        latest = latest_write(instructions).clamp(max=symbols.shape[1] - 1)
         stored = symbols.gather(1, latest)
         told = (instructions[:, :-1] != READ) | (symbols == stored[:, :-1])
         valid = (instructions[:, 0] == WRITE) & (instructions[:, -1] == READ) & told.all(1)

@@ -98,6 +98,7 @@ def test_a_labelled_prefix_counts_only_when_it_is_one() -> None:
     batch = label(strings)  # w1i0r, i1w0r (no write first), w1r0r (a wrong answer inside), w1r1i (no read last)
     assert batch.mask.flatten().tolist() == [True, False, False, False]
     assert batch.targets[0].tolist() == [4]
+    assert not bool(label(torch.tensor([[1]])).mask.any())
 
 
 def test_the_streamed_curve_counts_each_read_at_its_distance() -> None:

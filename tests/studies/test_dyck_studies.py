@@ -1,11 +1,24 @@
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import sandlab as sl
-from sandlab.studies.dyck import copying, pruning, runs, theorems
+from sandlab.studies.dyck import (
+    balance,
+    copying,
+    embeddings,
+    lemmas,
+    prefixes,
+    pruning,
+    runs,
+    theorems,
+    variation_table,
+    violation_bound,
+)
 from sandlab.worlds.dyck import Dyck
 
 TINY = runs.Run(steps=3, batch_size=8, tests=10, long=40, long_tests=4, width=12, mlp_width=8)
@@ -59,3 +72,60 @@ def test_exact_models_stay_exact_and_disturbed_ones_do_not() -> None:
 def test_pruning_jobs_report_falling_errors() -> None:
     found = pruning.prune(pruning.PruneJob(0, 3, 96))
     assert found["linear"][-1] < 1e-2 * found["linear"][0]
+
+
+LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+
+
+def measured(study: Any, preset: str = "full", **changes: Any) -> dict[str, float]:
+    """Means by short claim id of a study run here and now with small settings."""
+    _, findings = study.measure(study.config(preset, **changes), LAB, preset)
+    return {finding.claim.split(".")[1]: finding.mean for finding in findings}
+
+
+def test_every_cell_of_the_published_table_has_a_claim_and_is_measured() -> None:
+    run = replace(TINY, arrangement="theory", sentences=3)
+    found = measured(variation_table.variation_table, seeds=2, run=run)
+    cells = {name for name in found if name.startswith("cell-")}
+    assert cells == {f"cell-{k}-{d}-{n}" for k in (2, 3) for d in (4, 8) for n in (2, 3)}
+
+
+def test_maps_of_sentences_have_nineteen_tokens_and_rows_that_sum_to_one() -> None:
+    found = runs.train_run(replace(TINY, arrangement="theory", layers=3, sentences=3, seeds=(0, 1)))
+    assert len(found["sentence_maps"]) == 3
+    for maps in found["sentence_maps"].values():
+        assert maps.shape == (2, 3, 19, 19) and np.allclose(maps.sum(-1), 1, atol=1e-5)
+
+
+def test_the_four_panels_of_embeddings_are_compared_pair_by_pair() -> None:
+    found = measured(embeddings.embeddings, seeds=2, run=replace(TINY, model="minimal"))
+    assert {f"accurate-{panel}" for panel in "abcd"} <= set(found)
+    first, second = np.zeros((2, 3, 3)), np.ones((2, 3, 3))
+    assert embeddings.between(first, second) == 9.0
+
+
+def test_prefixes_compare_standard_with_minimal_models() -> None:
+    small = replace(TINY, words="prefix")
+    found = measured(prefixes.prefixes, seeds=3, run=replace(small, model="minimal"), standard_seeds=2, standard=small)
+    assert {"varies", "varies-linear", "no-prediction", "current-or-initial"} <= set(found)
+    own = np.tile(np.eye(5), (2, 1, 1))
+    assert prefixes.ends_mass(own) == pytest.approx([1.0, 1.0])
+
+
+def test_the_price_of_a_violation_is_at_least_what_the_theorem_says() -> None:
+    run = replace(TINY, model="minimal", words="prefix")
+    found = measured(violation_bound.violation_bound_study, seeds=2, draws=2, run=run, lengths=(8, 12))
+    assert found["bounds-error"] > 1 and found["bounds-loss"] > 0
+
+
+def test_correlations_of_the_two_violations_are_both_reported() -> None:
+    found = measured(balance.balance, seeds=3, run=replace(TINY, model="minimal"))
+    assert {"correlation", "correlation-worst-pair", "correlation-all"} <= set(found)
+
+
+def test_the_lemmas_hold_and_the_misprints_do_not() -> None:
+    _, findings = lemmas.lemmas.measure(lemmas.lemmas.config("quick", draws=40), LAB, "quick")
+    verdicts = {finding.claim.split(".")[1]: finding.verdict for finding in findings}
+    wrong = {"composition-printed", "select-printed"}
+    assert {name for name, verdict in verdicts.items() if verdict == "fails"} == wrong
+    assert all(verdict == "holds" for name, verdict in verdicts.items() if name not in wrong)

@@ -1,9 +1,11 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import torch
 
 import sandlab as sl
-from sandlab.studies.flip_flop import mitigations, runs, theorems
+from sandlab.studies.flip_flop import generative, long_tail, mitigations, runs, sparse_remedies, theorems
 from sandlab.studies.flip_flop.drift import Settings as DriftSettings
 from sandlab.studies.flip_flop.drift import head_of
 
@@ -26,7 +28,7 @@ def test_a_run_reports_errors_of_every_seed_on_every_set() -> None:
 def test_every_remedy_is_a_run_that_trains() -> None:
     for label in mitigations.FAMILIES:
         run = replace(mitigations.setting(replace(TINY, width=16), label), seeds=(0,))
-        run = replace(run, steps=2, extra_steps=min(run.extra_steps, 1))
+        run = replace(run, length=12, steps=2, checks=1, targets=20, extra_steps=min(run.extra_steps, 1))
         assert set(runs.train_run(run)["final"]) >= set(runs.SETS), label
 
 
@@ -41,11 +43,67 @@ def test_the_circuit_errs_below_the_threshold_and_not_above() -> None:
 
 
 def test_the_head_of_a_linear_position_model_has_its_scores() -> None:
-    import torch
-
     model = sl.models.LinearPositionMemory(width=8, scale=DriftSettings().scale).double()
     tokens = torch.tensor([1, 0, 2, 0, 0])
     with sl.record(model, "pattern") as tape, torch.no_grad():
         model(tokens.unsqueeze(0))
     expected = head_of(model).scores(tokens).softmax(0)
     assert torch.allclose(tape["pattern"][0, -1], expected, atol=1e-9)
+
+
+LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+
+
+def test_a_run_can_tell_errors_by_distance_and_its_shortest_failing_input() -> None:
+    found = runs.train_run(replace(TINY, distances=True, glitches=True, seeds=(0, 1)))
+    for curve in found["distances"].values():
+        assert curve["errors"].shape == (2, len(curve["edges"]) - 1) and curve["counts"].sum() >= 50
+    glitch = found["glitch"]
+    assert len(glitch["tokens"]) == glitch["place"] + 1 and glitch["answer"] != glitch["truth"]
+    for pattern in glitch["maps"].values():
+        assert pattern.shape[-1] == len(glitch["tokens"])
+
+
+class Knows(torch.nn.Module):
+    """The true law of the next token, as a population of one."""
+
+    world = sl.worlds.FlipFlop.ignoring(0.8, length=16, mode="generative")
+
+    def __len__(self) -> int:
+        return 1
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        batch = sl.worlds.Batch(inputs, inputs, inputs >= 0)
+        return self.world.oracle(batch).clamp(min=-1e9).unsqueeze(0)
+
+
+def test_the_true_law_has_no_loss_above_the_floor() -> None:
+    assert abs(runs._excess(Knows(), replace(TINY, mode="generative"))[0]) < 1e-9
+    assert runs.train_run(replace(TINY, mode="generative"))["excess"][0] > 0.1
+
+
+def test_learning_time_is_the_first_step_with_a_small_error() -> None:
+    result = {"steps": np.array([0, 10, 20, 30]), "curves": {"in": np.array([[1, 0.5, 0.001, 0.2], [1, 1, 1, 1]])}}
+    assert generative._learnt_at([result]).tolist() == [20, 30]
+
+
+def test_the_long_tail_study_draws_a_glitch_and_judges_every_claim() -> None:
+    tiny = replace(TINY, distances=True, glitches=True)
+    lstm = replace(TINY, model="lstm")
+    config = long_tail.long_tail.config("full", seeds=2, lstm_seeds=2, transformer=tiny, lstm=lstm)
+    outcome, findings = long_tail.long_tail.measure(config, LAB, "full")
+    assert {"curves", "distances", "glitch"} <= set(outcome.figures)
+    assert len(findings) == len(long_tail.long_tail.claims)
+
+
+def test_every_sparse_remedy_is_a_known_setting() -> None:
+    assert set(sparse_remedies.COMPARED) <= set(mitigations.FAMILIES)
+    values = {"sparse": np.array([0.1, 0.3]), "dense": np.array([0.0, 0.0])}
+    errors = {"baseline": values, "other": {name: 0.1 * error for name, error in values.items()}}
+    assert abs(mitigations.gain(errors, "other", "sparse") + 1) < 1e-4
+
+
+def test_the_circuit_is_right_on_every_short_string_and_on_random_ones() -> None:
+    assert theorems.short_strings(10) == (0, 2 + 10 + 50 + 250)
+    found = theorems.random_strings(theorems.StringsJob(64, 100, chunk=40))
+    assert found["wrong"] == 0 and found["reads"] > 100
