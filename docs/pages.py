@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
 from pictures import circuit_picture, world_picture
 
 import sandlab as sl
@@ -32,10 +33,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(_page(config, f"{kind}/index.md", _index(kind, names)))
         for name in names:
             thing = sl.get(kind, name)
-            picture = _picture(kind, name, thing)
-            if picture is not None:
-                files.append(File.generated(config, f"{kind}/{name}.svg", content=picture))
-            text = _study_page(thing) if kind == "studies" else _thing_page(name, thing, picture is not None)
+            pictures = _pictures(kind, name, thing)
+            for file, (_, content) in pictures.items():
+                files.append(File.generated(config, f"{kind}/{file}", content=content))
+            captions = {file: caption for file, (caption, _) in pictures.items()}
+            text = _study_page(thing) if kind == "studies" else _thing_page(name, thing, captions)
             files.append(_page(config, f"{kind}/{name}.md", text))
     for room in ROOMS:
         files.append(_page(config, f"reference/{room}.md", _reference(room)))
@@ -51,9 +53,11 @@ def _index(kind: str, names: list[str]) -> str:
     return f"# {kind.capitalize()}\n\n| name | what it is |\n|---|---|\n{rows}\n"
 
 
-def _thing_page(name: str, thing: Any, drawn: bool) -> str:
+def _thing_page(name: str, thing: Any, captions: dict[str, str]) -> str:
     parts = [f"# {name}", _prose(inspect.getdoc(thing) or ""), _parameters(thing), _sample(thing)]
-    parts += [f"![{name}]({name}.svg)" if drawn else "", f"`{thing.__module__}.{thing.__qualname__}`"]
+    for file, caption in captions.items():
+        parts += [f"![{name}]({file})", caption]
+    parts.append(f"`{thing.__module__}.{thing.__qualname__}`")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -101,8 +105,17 @@ def _sample(thing: Any) -> str:
     return "Three examples:\n\n```\n" + "\n".join(lines) + "\n```"
 
 
+def _pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
+    """What can be drawn of a world, a circuit or a decoder without being told how: file name → caption, content."""
+    if kind == "decoders":
+        film = decoder_film(name)
+        moving = {} if film is None else {f"{name}-film.gif": (FILM, film[0]), f"{name}-film.svg": ("", film[1])}
+        return {f"{name}.svg": (PICTURE, decoder_picture(name)), **moving}
+    picture = _picture(kind, name, thing)
+    return {} if picture is None else {f"{name}.svg": ("", picture)}
+
+
 def _picture(kind: str, name: str, thing: Any) -> bytes | None:
-    """What can be drawn of a world or a circuit without being told how."""
     if kind == "circuits":
         return circuit_picture(name)
     if kind != "worlds" or not inspect.isclass(thing):

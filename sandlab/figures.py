@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -124,8 +123,8 @@ def heatmap(
             axis.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=shade)
 
 
-def save_film(film: FuncAnimation, path: str | Path, *, fps: int = 8) -> Path:
-    """Write an animation as a GIF, without a screen."""
+def save_film(film: Any, path: str | Path, *, fps: int = 8) -> Path:
+    """Write an animation (matplotlib's FuncAnimation) as a GIF, without a screen."""
     from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

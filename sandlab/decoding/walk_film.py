@@ -24,7 +24,7 @@ LARGEST = 400
 _WORDS = {
     "": "the empty string",
     "sampled": "writes",
-    "argmax": "writes the likeliest,",
+    "argmax": "writes the likeliest:",
     "restored": "puts back",
     "tried": "tries",
     "erased": "takes back",

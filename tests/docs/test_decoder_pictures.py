@@ -1,0 +1,36 @@
+"""Every decoder has a picture on its page, small enough for the web."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import sandlab as sl
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    found = importlib.util.spec_from_file_location("decoder_pictures", DOCS / "decoder_pictures.py")
+    module = importlib.util.module_from_spec(found)
+    sys.modules["decoder_pictures"] = module
+    found.loader.exec_module(module)
+    module.RUNS = 200
+    return module
+
+
+@pytest.mark.parametrize("name", sl.names("decoders"))
+def test_every_decoder_is_drawn(pictures, name):
+    drawn = pictures.decoder_picture(name)
+    assert drawn.startswith(b"<?xml") and len(drawn) < 300_000
+
+
+def test_films_move_and_have_a_still_strip_beside_them(pictures):
+    moving, still = pictures.decoder_film("backtracking")
+    assert moving[:6] == b"GIF89a" and b"<svg" in still and len(still) < 300_000
+    assert pictures.decoder_film("greedy") is None
+    assert set(pictures.FILMS) <= set(sl.names("decoders"))
