@@ -32,6 +32,7 @@ TINY = Campaign(
     diverse=4,
     points=40,
     probe_steps=20,
+    splits=2,
     shuffles=5,
 )
 
@@ -60,9 +61,8 @@ def test_dyck_studies_share_one_campaign_and_measure_every_claim(lab, name, pres
 
 def test_every_query_of_the_campaign_is_a_token_kept_or_erased(lab):
     (found,) = lab.map(campaign, [TINY])
-    for name, counts in found["unseen"].items():
-        if name not in ("mistakes", "prompts"):
-            assert counts["queries"] == counts["evaluations"]
+    for counts in found["unseen"]["ways"].values():
+        assert counts["queries"] == counts["written"] and len(counts["errors"]) == TINY.repetitions
     assert 0 < found["prefixes"] <= 20
 
 

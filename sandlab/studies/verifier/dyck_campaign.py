@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from sandlab.decoding.decoder import Decoder
 from sandlab.decoding.sampling import Greedy, Sampling
 from sandlab.decoding.session import Generations
 from sandlab.decoding.trained import TrainedProbe, last_features, train_probe
-from sandlab.decoding.verifiers import LanguageVerifier, RandomVerifier
+from sandlab.decoding.verifiers import LanguageVerifier, RandomVerifier, Verifier
+from sandlab.learning.precision import computing
 from sandlab.random import rng
 from sandlab.studies.verifier.dyck_model import (
+    LENGTH,
+    TOTAL,
     DyckModel,
     Errors,
     Prompts,
@@ -23,81 +27,105 @@ from sandlab.studies.verifier.dyck_model import (
     fit_verifier,
     harvest,
     pretrain,
+    whole_words,
 )
 
 SMALL = DyckModel()
 QUOTAS, STRIDES, CUTS = (1, 2, 4), (2, 4, 6), (1, 2, 4, 8)
+TOP_PS = (0.9, 1.0)
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """The model, and how many prompts each experiment uses."""
+    """The model, and how many prompts each experiment uses.
+
+    harvested       prompts completed at most to find errors, of which
+    for_verifier    train the verifier, and
+    prefixes        are the error-inducing prefixes that are completed again
+    unseen          fresh prompts of each repetition; diverse: prompts completed ten times
+    points          points of the picture; shuffles: its labellings at random
+    probe_steps     steps of each probe of the table; splits: how often the linear one is validated
+    """
 
     model: DyckModel = SMALL
     seed: int = 0
     device: str = "cpu"
-    harvested: int = 12_000
+    harvested: int = 20_000
     for_verifier: int = 235
     prefixes: int = 164
-    unseen: int = 800
+    unseen: int = 400
     repetitions: int = 5
-    diverse: int = 60
+    diverse: int = 40
     points: int = 400
-    probe_steps: int = 400
-    shuffles: int = 200
+    probe_steps: int = 200
+    splits: int = 4
+    shuffles: int = 100
+
+
+@dataclass(frozen=True)
+class Way:
+    """A decoder and what verifies its prefixes: a probe of the model itself, another verifier, or nothing."""
+
+    decoder: Decoder
+    probe: TrainedProbe | None = None
+    verifier: Verifier | None = None
+
+    def complete(self, writer: Writer, prompts: Prompts, seed: tuple[Any, ...], trace: bool = False) -> Generations:
+        return writer.complete(self.decoder, prompts, seed, probe=self.probe, verifier=self.verifier, trace=trace)
 
 
 def campaign(config: Campaign) -> dict[str, Any]:
-    """Everything that is measured on one model."""
-    model, report = pretrain(config.model, config.seed, config.device)
-    writer = Writer(model)
-    errors = harvest(writer, config.harvested, config.seed)
-    kept = min(config.for_verifier, len(errors.wrong) // 2)
-    training = Errors(errors.wrong[:kept], errors.correct[:kept])
-    prefixes = Prompts(errors.inducing.strings[kept : kept + config.prefixes])
-    probe = fit_verifier(writer, training, config.seed)
-    found: dict[str, Any] = {
-        "pretraining": report,
-        "errors harvested": len(errors.wrong),
-        "probe": _probe_report(writer, training, probe, config),
-        "completion accuracy": _accuracies(writer, config),
-        "forced": _forced(writer, prefixes, config),
-        "tables": _quota_tables(writer, prefixes, probe, config),
-        "unseen": _unseen(writer, probe, config),
-        "diversity": _diversity(writer, probe, config),
-        "picture": _picture(writer, training, config),
-        "prefixes": len(prefixes),
-    }
-    return found
+    """Everything that is measured on one model. Factors of matrix products are rounded to 11 bits on a GPU (TF32)."""
+    with computing("tf32", torch.device(config.device)):
+        model, report = pretrain(config.model, config.seed, config.device)
+        writer = Writer(model)
+        wanted, batch = config.for_verifier + config.prefixes, max(2000, config.unseen)
+        errors, tried = harvest(writer, wanted, config.seed, config.harvested, batch)
+        kept = min(config.for_verifier, len(errors.wrong) // 2)
+        training = Errors(errors.wrong[:kept], errors.correct[:kept])
+        prefixes = Prompts(errors.inducing.strings[kept : kept + config.prefixes])
+        probe = fit_verifier(writer, training, config.seed)
+        return {
+            "pretraining": report,
+            "errors harvested": len(errors.wrong),
+            "prompts harvested": tried,
+            "prefixes": len(prefixes),
+            "alarms": _false_alarms(writer, probe, config),
+            "probe": _probe_report(writer, training, config),
+            "forced": _forced(writer, prefixes, config),
+            "tables": _quota_tables(writer, prefixes, probe, config),
+            "unseen": _unseen(writer, training, probe, config),
+            "diversity": {f"{low} to 31": _diversity(writer, probe, config, low) for low in (16, 25)},
+            "picture": _picture(writer, training, config),
+        }
 
 
-def _probe_report(writer: Writer, errors: Errors, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
+def _false_alarms(writer: Writer, probe: TrainedProbe, config: Campaign, words: int = 500) -> list[float]:
+    """Share of correct unfamiliar prefixes of 25, 26, … 32 brackets that the probe rejects."""
+    whole = whole_words(words, rng(config.seed, "alarms", device=config.device))
+    strings = [word[: brackets + 1] for brackets in range(25, LENGTH + 1) for word in whole]
+    features = last_features(writer.generator(), strings, ["final"])["final"]
+    rejected = probe.network.score(features.float()) < 0.5
+    return rejected.double().view(-1, words).mean(1).tolist()
+
+
+def _probe_report(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]:
     """Validation accuracy over several splits, by layer, and by depth of the verifier."""
     names = [f"layers.{layer}.stream" for layer in range(config.model.layers)]
     strings = errors.wrong + errors.correct
     labels = torch.tensor([0] * len(errors.wrong) + [1] * len(errors.correct), device=writer.device)
     features = last_features(writer.generator(), strings, ["embedded", *names, "final"])
 
+    @lru_cache
     def accuracy(point: str, layers: int, split: int) -> float:
         source = rng(config.seed, "split", split)
-        return train_probe(
-            features[point], labels, rng=source, layers=layers, steps=config.probe_steps
-        ).validation_accuracy
+        found = train_probe(features[point], labels, rng=source, layers=layers, steps=config.probe_steps)
+        return found.validation_accuracy
 
     return {
-        "count": probe.count,
-        "validation": [accuracy("final", 1, split) for split in range(6)],
+        "validation": [accuracy("final", 1, split) for split in range(config.splits)],
         "layers": {point: [accuracy(point, 1, split) for split in range(2)] for point in features},
         "depths": {depth: [accuracy("final", depth, split) for split in range(2)] for depth in (1, 2, 4)},
-    }
-
-
-def _accuracies(writer: Writer, config: Campaign) -> dict[str, float]:
-    """Share of unfamiliar prompts completed correctly, by nucleus."""
-    prompts = Prompts.drawn(config.unseen, rng(config.seed, "accuracy", device=config.device))
-    return {
-        name: float(writer.right(writer.complete(decoder, prompts, (config.seed, "accuracy"))).double().mean())
-        for name, decoder in (("0.9", Sampling(top_p=0.9)), ("1.0", Sampling()), ("greedy", Greedy()))
     }
 
 
@@ -105,75 +133,101 @@ def _forced(writer: Writer, prefixes: Prompts, config: Campaign) -> dict[str, li
     """Erase the last B tokens of an error-inducing prefix once, then sample: accuracy per repetition."""
     settings: dict[str, tuple[Decoder, int]] = {"nucleus 0.9": (Sampling(top_p=0.9), 0), "greedy": (Greedy(), 0)}
     settings |= {f"B={cut}": (Sampling(top_p=0.9), cut) for cut in CUTS}
-    return {
-        name: [
-            float(
-                writer.right(writer.complete(decoder, prefixes.cut(cut), (config.seed, "forced", rep))).double().mean()
-            )
-            for rep in range(config.repetitions)
-        ]
-        for name, (decoder, cut) in settings.items()
-    }
+    found = {}
+    for name, (decoder, cut) in settings.items():
+        done = writer.complete(decoder, prefixes.cut(cut) * config.repetitions, (config.seed, "forced"))
+        found[name] = _by_repetition(writer.right(done), config).mean(1).tolist()
+    return found
+
+
+def _by_repetition(values: torch.Tensor, config: Campaign) -> torch.Tensor:
+    """Rows of all repetitions, one repetition after another → (repetition, row)."""
+    return values.double().view(config.repetitions, -1)
 
 
 def _quota_tables(writer: Writer, prefixes: Prompts, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
     """Backtracking from error-inducing prefixes by quota and stride; and completions of what was rejected, without."""
     found: dict[str, Any] = {}
+    every = prefixes * config.repetitions
     for quota in QUOTAS:
         for stride in STRIDES:
-            decoder = Backtracking(top_p=0.9, quota=quota, stride=stride, keep_prompt=1)
-            right, counts = [], []
-            alone: list[float] = []
-            greedy: list[float] = []
-            for rep in range(config.repetitions):
-                done = writer.complete(decoder, prefixes, (config.seed, "quota", rep), probe=probe, trace=True)
-                right.append(float(writer.right(done).double().mean()))
-                counts.append(done.total("backtracks"))
-                # A finished string that was rejected has no continuation of its own.
-                places = [string for string in rejected_prefixes(done, prefixes.strings) if string[-1] != 5]
-                if rep == 0 and places:
-                    rejected = Prompts([string[:33] for string in places])
-                    for values, plain in ((alone, Sampling(top_p=0.9)), (greedy, Greedy())):
-                        again = writer.complete(plain, rejected, (config.seed, "alone"))
-                        values.append(float(writer.right(again).double().mean()))
+            way = Way(Backtracking(top_p=0.9, quota=quota, stride=stride, keep_prompt=1), probe)
+            done = way.complete(writer, every, (config.seed, "quota"), trace=True)
+            # The strings rejected in the first repetition are enough: thousands of them by now.
+            rejected = rejected_prefixes(done, every.strings[: len(prefixes)])
             found[f"{quota},{stride}"] = {
-                "accuracy": right,
-                "backtracks": counts,
-                "without": float(np.mean(alone)) if alone else float("nan"),
-                "without, greedy": float(np.mean(greedy)) if greedy else float("nan"),
+                "accuracy": _by_repetition(writer.right(done), config).mean(1).tolist(),
+                "backtracks": _by_repetition(done.counters["backtracks"], config).sum(1).tolist(),
+                "without": _going_on(writer, rejected, Sampling(top_p=0.9), config),
+                "without, greedy": _going_on(writer, rejected, Greedy(), config),
             }
     return found
 
 
-def _unseen(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
-    """Errors on fresh prompts by nucleus and algorithm, per repetition; what the remaining errors are."""
-    exact, random = LanguageVerifier(writer.world), RandomVerifier(config.seed)
-    ways: dict[str, tuple[Any, Any, Any]] = {}
-    for top_p in (0.9, 1.0):
+def _going_on(writer: Writer, strings: list[list[int]], decoder: Decoder, config: Campaign) -> float:
+    """Share of these strings that become words when they are completed without backtracking.
+
+    A string that has ended, or has no room left, is its own completion.
+    """
+    ended = [len(string) >= TOTAL or string[-1] == writer.world.end_token for string in strings]
+    whole = [string for string, over in zip(strings, ended) if over]
+    rest = [string for string, over in zip(strings, ended) if not over]
+    right = 0
+    if whole:
+        padded = [string + [0] * (TOTAL - len(string)) for string in whole]
+        lengths = torch.tensor([len(string) for string in whole])
+        right += int(writer.world.contains(torch.tensor(padded), lengths).sum())
+    if rest:
+        right += int(writer.right(writer.complete(decoder, Prompts(rest), (config.seed, "alone"))).sum())
+    return right / len(strings) if strings else float("nan")
+
+
+def _ways(writer: Writer, training: Errors, probe: TrainedProbe, seed: int) -> dict[str, Way]:
+    """Every way to complete fresh prompts.
+
+    "whole words": the verifier whose correct strings have complete words among them, one for four prefixes; without
+    them it knows no string of 32 brackets and may reject each.
+    """
+    words = whole_words(max(len(training.correct) // 4, 1), rng(seed, "whole words", device=writer.device))
+    more = Errors(training.wrong, training.correct + [word[:-1] for word in words])
+    informed = fit_verifier(writer, more, seed)
+    exact, random = LanguageVerifier(writer.world), RandomVerifier(seed)
+    ways = {"greedy": Way(Greedy())}
+    for top_p in TOP_PS:
         full = Backtracking(top_p=top_p, quota=4, stride=4)
-        ways[f"baseline {top_p}"] = (Sampling(top_p=top_p), None, None)
-        ways[f"trained {top_p}"] = (full, probe, None)
-        ways[f"exact {top_p}"] = (full, None, exact)
-        ways[f"random {top_p}"] = (full, None, random)
-        ways[f"no argmax {top_p}"] = (Backtracking(top_p=top_p, quota=4, stride=4, redo="none"), probe, None)
-    ways["checked before 0.9"] = (Backtracking(top_p=0.9, quota=4, stride=4, check="before"), probe, None)
-    found: dict[str, Any] = {name: {"errors": [], "queries": [], "evaluations": [], "backtracks": []} for name in ways}
+        ways[f"baseline {top_p}"] = Way(Sampling(top_p=top_p))
+        ways[f"no argmax {top_p}"] = Way(Backtracking(top_p=top_p, quota=4, stride=4, redo="none"), probe)
+        ways[f"random {top_p}"] = Way(full, verifier=random)
+        ways[f"trained {top_p}"] = Way(full, probe)
+        ways[f"whole words {top_p}"] = Way(full, informed)
+        ways[f"exact {top_p}"] = Way(full, verifier=exact)
+    ways["checked before 0.9"] = Way(Backtracking(top_p=0.9, quota=4, stride=4, check="before"), probe)
+    return ways
+
+
+def _unseen(writer: Writer, training: Errors, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
+    """Errors on fresh prompts by way, per repetition; what the remaining errors are.
+
+    All ways complete the same prompts with the same random numbers. Repetitions are decoded together, as many as make
+    ten thousand prompts.
+    """
+    ways = _ways(writer, training, probe, config.seed)
+    found: dict[str, Any] = {name: {"errors": [], "queries": [], "written": [], "backtracks": []} for name in ways}
     mistakes: dict[str, list[dict[str, Any]]] = {"trained 0.9": [], "checked before 0.9": []}
-    for rep in range(config.repetitions):
-        prompts = Prompts.drawn(config.unseen, rng(config.seed, "unseen", rep, device=config.device))
-        for name, (decoder, own, verifier) in ways.items():
-            done = writer.complete(decoder, prompts, (config.seed, "unseen", rep), probe=own, verifier=verifier)
+    together = max(1, min(config.repetitions, 10_000 // config.unseen))
+    for first in range(0, config.repetitions, together):
+        count = min(together, config.repetitions - first) * config.unseen
+        prompts = Prompts.drawn(count, rng(config.seed, "unseen", first, device=config.device))
+        for name, way in ways.items():
+            done = way.complete(writer, prompts, (config.seed, "unseen", first))
             wrong = ~writer.right(done)
-            found[name]["errors"].append(int(wrong.sum()))
-            found[name]["queries"].append(done.total("oracle_calls"))
-            written = int((done.lengths - done.starts).sum()) + done.total("tokens_erased")
-            found[name]["evaluations"].append(written)
-            found[name]["backtracks"].append(done.total("backtracks"))
+            written = done.lengths - done.starts + done.counters["tokens_erased"]
+            counts = (wrong, done.counters["oracle_calls"], written, done.counters["backtracks"])
+            for key, values in zip(("errors", "queries", "written", "backtracks"), counts):
+                found[name][key] += values.long().view(-1, config.unseen).sum(1).tolist()
             if name in mistakes:
                 mistakes[name] += _mistakes(writer, done, wrong)
-    found["mistakes"] = mistakes
-    found["prompts"] = config.unseen
-    return found
+    return {"ways": found, "mistakes": mistakes, "prompts": config.unseen}
 
 
 def _mistakes(writer: Writer, done: Generations, wrong: torch.Tensor) -> list[dict[str, Any]]:
@@ -182,44 +236,46 @@ def _mistakes(writer: Writer, done: Generations, wrong: torch.Tensor) -> list[di
     if not len(rows):
         return []
     place, kind = writer.world.errors(done.tokens[rows], done.lengths[rows])
-    strings = [done.tokens[row, : int(at)].tolist() for row, at in zip(rows.tolist(), place.tolist())]
+    here = torch.arange(len(rows), device=writer.device)
+    tokens = done.tokens[rows]
     generator = writer.generator()
-    generator.start(len(strings), 34)
-    width = max(map(len, strings))
-    tokens = torch.tensor([row + [0] * (width - len(row)) for row in strings], device=writer.device)
-    lengths = torch.tensor([len(row) for row in strings], device=writer.device)
-    law = generator.next_logprobs(tokens, lengths, torch.arange(len(strings), device=writer.device)).exp()
-    written = done.tokens[rows, place]
-    best = law.max(1)
+    generator.start(len(rows), TOTAL)
+    law = generator.next_logprobs(tokens, place, here).exp()
+    best, letter = law.max(1)
+    written = tokens.gather(1, place.unsqueeze(1)).squeeze(1)
+    chance = law.gather(1, written.unsqueeze(1)).squeeze(1)
+    left = done.counters["quota_left"][rows]
+    columns = (tokens, place, kind, written, chance, letter, best, left)
+    letters = writer.world.letters
     return [
         {
-            "kind": int(kind[i]),
-            "prefix": writer.world.render(torch.tensor(strings[i])),
-            "token": writer.world.letters[int(written[i])],
-            "probability": float(law[i, written[i]]),
-            "best": writer.world.letters[int(best.indices[i])],
-            "best probability": float(best.values[i]),
-            "quota left": int(done.counters["quota_left"][rows[i]]),
+            "kind": kind,
+            "prefix": "".join(letters[token] for token in string[:place]),
+            "token": letters[written],
+            "probability": chance,
+            "best": letters[letter],
+            "best probability": best,
+            "quota left": left,
         }
-        for i in range(len(strings))
+        for string, place, kind, written, chance, letter, best, left in zip(*(each.tolist() for each in columns))
     ]
 
 
-def _diversity(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, list[int]]:
-    """Distinct completions among ten, for each prompt of 16 to 31 brackets."""
-    prompts = Prompts.drawn(config.diverse, rng(config.seed, "diverse", device=config.device), low=16)
+def _diversity(writer: Writer, probe: TrainedProbe, config: Campaign, low: int) -> dict[str, list[int]]:
+    """Distinct completions among ten, for each prompt of `low` to 31 brackets."""
+    prompts = Prompts.drawn(config.diverse, rng(config.seed, "diverse", low, device=config.device), low=low)
     tenfold = Prompts([string for string in prompts.strings for _ in range(10)])
-    exact = LanguageVerifier(writer.world)
-    ways: dict[str, tuple[Decoder, Any, Any]] = {
-        "trained 1.0": (Backtracking(quota=4, stride=4), probe, None),
-        "exact 1.0": (Backtracking(quota=4, stride=4), None, exact),
-        "baseline 0.9": (Sampling(top_p=0.9), None, None),
-        "baseline 1.0": (Sampling(), None, None),
+    ways = {
+        "trained 1.0": Way(Backtracking(quota=4, stride=4), probe),
+        "exact 1.0": Way(Backtracking(quota=4, stride=4), verifier=LanguageVerifier(writer.world)),
+        "baseline 0.9": Way(Sampling(top_p=0.9)),
+        "baseline 1.0": Way(Sampling()),
     }
     found = {}
-    for name, (decoder, own, verifier) in ways.items():
-        done = writer.complete(decoder, tenfold, (config.seed, "diverse"), probe=own, verifier=verifier)
-        strings = [tuple(done.string(row)) for row in range(len(tenfold))]
+    for name, way in ways.items():
+        done = way.complete(writer, tenfold, (config.seed, "diverse"))
+        ends, rows = done.lengths.tolist(), done.tokens.tolist()
+        strings = [tuple(row[:end]) for row, end in zip(rows, ends)]
         found[name] = [len(set(strings[place : place + 10])) for place in range(0, len(strings), 10)]
     return found
 

@@ -18,6 +18,7 @@ from sandlab.learning.training import train
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
+from sandlab.worlds.base import Batch
 from sandlab.worlds.dyck import Dyck
 
 LENGTH = 32
@@ -36,7 +37,7 @@ class DyckModel:
     gated: bool = False
     mlp: str = "gelu"
     mlp_width: int | None = None
-    steps: int = 2000
+    steps: int = 1200
     batch_size: int = 32
     lr: float = 2e-3
     ema: float = 0.995
@@ -69,8 +70,32 @@ def unfamiliar(max_depth: int | None = None) -> Dyck:
     return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_law=(0.8, 0.2))
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """Words drawn beforehand and read once: step t trains on words t·n to (t+1)·n − 1."""
+
+    words: Batch
+
+    def at(self, step: int) -> _Page:
+        return _Page(self.words, step)
+
+
+@dataclass(frozen=True)
+class _Page:
+    words: Batch
+    step: int
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        return self.words[self.step * n : (self.step + 1) * n]
+
+
 def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, dict[str, Any]]:
-    """AdamW, weight decay 0.1, 100 steps of warm-up then linear decay to 0; the averaged weights are returned."""
+    """AdamW, weight decay 0.1, 100 steps of warm-up then linear decay to 0; the averaged weights are returned.
+
+    The corpus is drawn at once and read once: drawing small batches of Dyck words one after another would take longer
+    than a step of training.
+    """
+    source = rng(seed, "training", device=device)
     with seeded(seed):
         model = Transformer(
             vocab=6,
@@ -86,10 +111,10 @@ def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, di
         ).to(device)
     history = train(
         model,
-        familiar(),
+        Corpus(familiar().sample(config.steps * config.batch_size, rng=source)),
         steps=config.steps,
         batch_size=config.batch_size,
-        rng=rng(seed, "training", device=device),
+        rng=source,
         lr=config.lr,
         weight_decay=0.1,
         schedule="linear",
@@ -98,6 +123,7 @@ def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, di
         ema=config.ema,
         every=config.steps,
         progress=False,
+        precision="tf32",
     )
     history.apply_average(model).eval()
     optimal = familiar().optimal_loss(familiar().sample(2000, rng=rng(seed, "optimal", device=device)))
@@ -136,6 +162,10 @@ class Prompts:
 
     def __len__(self) -> int:
         return len(self.strings)
+
+    def __mul__(self, times: int) -> Prompts:
+        """All prefixes, then all of them again."""
+        return Prompts(self.strings * times)
 
     def cut(self, erased: int) -> Prompts:
         """Each prefix without its last tokens; the start token stays."""
@@ -200,21 +230,26 @@ class Errors:
         return Prompts([string[:-1] for string in self.wrong])
 
 
-def harvest(writer: Writer, prompts: int, seed: int, batch: int = 4000) -> Errors:
-    """Complete unfamiliar prompts with nucleus 0.9 and collect the errors."""
+def harvest(writer: Writer, wanted: int, seed: int, most: int, batch: int) -> tuple[Errors, int]:
+    """Complete unfamiliar prompts with nucleus 0.9 until `wanted` errors are found; and how many prompts it took."""
     source = rng(seed, "harvest", device=writer.device)
     wrong: list[list[int]] = []
-    for part in range(0, prompts, batch):
-        drawn = Prompts.drawn(min(batch, prompts - part), source)
-        done = writer.complete(Sampling(top_p=0.9), drawn, (seed, "harvest", part))
-        place, _ = writer.world.errors(done.tokens, done.lengths)
+    tried = 0
+    while len(wrong) < wanted and tried < most:
+        drawn = Prompts.drawn(min(batch, most - tried), source)
+        done = writer.complete(Sampling(top_p=0.9), drawn, (seed, "harvest", tried))
+        place = writer.world.errors(done.tokens, done.lengths)[0].tolist()
         # A string without an error that is not a word has not ended: cannot happen, the room is exactly enough.
-        rows = (place >= 0).nonzero().squeeze(1).tolist()
-        wrong += [done.string(row)[: int(place[row]) + 1] for row in rows]
-    tokens, _ = writer.world.prompts(max(len(wrong), 1), LENGTH, LENGTH, rng=rng(seed, "correct", device=writer.device))
-    ended = torch.nn.functional.pad(tokens, (0, 1), value=writer.world.end_token).tolist()
-    correct = [row[: len(string)] for row, string in zip(ended, wrong)]
-    return Errors(wrong, correct)
+        wrong += [done.string(row)[: at + 1] for row, at in enumerate(place) if at >= 0]
+        tried += len(drawn)
+    words = whole_words(max(len(wrong), 1), rng(seed, "correct", device=writer.device))
+    return Errors(wrong, [word[: len(string)] for word, string in zip(words, wrong)]), tried
+
+
+def whole_words(n: int, source: torch.Generator) -> list[list[int]]:
+    """START, an unfamiliar word, END."""
+    tokens, _ = unfamiliar().prompts(n, LENGTH, LENGTH, rng=source)
+    return torch.nn.functional.pad(tokens, (0, 1), value=unfamiliar().end_token).tolist()
 
 
 def fit_verifier(writer: Writer, errors: Errors, seed: int, point: str = "final", layers: int = 1) -> TrainedProbe:

@@ -14,7 +14,16 @@ from sandlab.studies.verifier.dyck_model import PUBLISHED
 
 SMALL_CAMPAIGN = Campaign()
 FULL_CAMPAIGN = Campaign(
-    model=PUBLISHED, harvested=30_000, for_verifier=441, prefixes=164, unseen=10_000, diverse=100, points=882
+    model=PUBLISHED,
+    harvested=200_000,
+    for_verifier=441,
+    prefixes=164,
+    unseen=10_000,
+    diverse=100,
+    points=882,
+    probe_steps=400,
+    splits=10,
+    shuffles=200,
 )
 
 
@@ -22,11 +31,11 @@ FULL_CAMPAIGN = Campaign(
 class Settings:
     """Seeds of the language model, and the campaign each of them goes through."""
 
-    seeds: int = 2
+    seeds: int = 4
     campaign: Campaign = SMALL_CAMPAIGN
 
 
-QUICK, FULL = Settings(), Settings(seeds=2, campaign=FULL_CAMPAIGN)
+QUICK, FULL = Settings(), Settings(seeds=3, campaign=FULL_CAMPAIGN)
 
 
 def run_campaigns(config: Settings, lab: Lab) -> list[dict[str, Any]]:
@@ -35,12 +44,21 @@ def run_campaigns(config: Settings, lab: Lab) -> list[dict[str, Any]]:
     return lab.map(campaign, jobs, label="language model of Dyck words")
 
 
-def pooled(results: Sequence[dict[str, Any]], pick: Callable[[dict[str, Any]], Any]) -> np.ndarray:
-    """The values of all seeds and repetitions in one list."""
-    return np.concatenate([np.atleast_1d(np.asarray(pick(each), dtype=float)) for each in results])
+def by_model(results: Sequence[dict[str, Any]], pick: Callable[[dict[str, Any]], Any]) -> np.ndarray:
+    """One value for each model, the mean over its repetitions.
+
+    Repetitions of one model share its weights, its verifier and its prefixes: only models are independent of each
+    other, so the intervals of the findings are over models.
+    """
+    return np.array([np.mean(np.asarray(pick(each), dtype=float)) for each in results])
 
 
-def spread(values: np.ndarray) -> str:
-    """Mean ± standard error, as the tables of the source have it."""
+def errors_of(results: Sequence[dict[str, Any]], way: str) -> np.ndarray:
+    """Wrong completions of fresh prompts a repetition, for each model."""
+    return by_model(results, lambda each: each["unseen"]["ways"][way]["errors"])
+
+
+def spread(values: np.ndarray, digits: int = 3) -> str:
+    """Mean ± standard error over models."""
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{values.mean():.4g} ± {error:.2g}"
+    return f"{values.mean():.{digits}f} ± {error:.{digits}f}"

@@ -9,16 +9,18 @@ import numpy as np
 from sandlab import figures
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim
-from sandlab.studies.verifier.dyck_settings import FULL, QUICK, Settings, pooled, run_campaigns, spread
+from sandlab.studies.verifier.dyck_published import DIVERSITY, ERRORS
+from sandlab.studies.verifier.dyck_settings import FULL, QUICK, Settings, by_model, errors_of, run_campaigns, spread
 from sandlab.studies.verifier.sources import QUERIES, THESIS
 from sandlab.worlds.brackets import BracketError
 
 CLOSING = int(BracketError.INCORRECT_CLOSING_BRACKET)
+AFTER, BEFORE = "trained 0.9", "checked before 0.9"
 
 
 @study(
     "verifier/remaining-errors",
-    title="What backtracking leaves are wrong closing brackets, written with confidence after the quota is spent",
+    title="What backtracking leaves are wrong closing brackets, written with confidence",
     source=f"{QUERIES}, Dyck experiments ({THESIS}, Figure 3.2)",
     quick=QUICK,
     full=FULL,
@@ -34,6 +36,15 @@ CLOSING = int(BracketError.INCORRECT_CLOSING_BRACKET)
         ),
         Claim(
             "quota",
+            "They are made when the quota is spent (verifier asked after each sampled token, as printed).",
+            f"{THESIS}, Figure 3.2",
+            "share of errors with quota 0",
+            Above(0.9),
+            over="share",
+            paper="225 of 225",
+        ),
+        Claim(
+            "quota-before",
             "They are made when the quota is spent (verifier asked before each token, as in the released code).",
             f"{THESIS}, Figure 3.2",
             "share of errors with quota 0",
@@ -46,7 +57,7 @@ CLOSING = int(BracketError.INCORRECT_CLOSING_BRACKET)
             "The wrong token is the model's most probable one.",
             f"{THESIS}, Figure 3.2",
             "share of errors whose token is the most probable",
-            Above(0.5),
+            Above(0.9),
             over="share",
             paper="all rows shown, with probabilities 0.52 to 0.998",
         ),
@@ -61,78 +72,101 @@ def remaining_errors(config: Settings, lab: Lab) -> Outcome:
     checked too.
 
     What to look for: the left panel, kinds of error; the right panel, quota left. Asked after sampling only, the
-    verifier never sees the rewritten tokens, and a share of the errors is made by them with quota to spare; the
-    published figure (all errors with quota 0) belongs to the other order.
+    verifier never sees the rewritten tokens: it rejects once, four tokens are written greedily, one of them is wrong
+    and nobody asks, so most errors end with quota to spare. The published figure, all errors with quota 0, belongs to
+    the other order: what is rewritten is asked about again, the same tokens are written again, until the quota is gone.
     """
     results = run_campaigns(config, lab)
-    lists = {
-        name: [each["unseen"]["mistakes"][name] for each in results] for name in ("trained 0.9", "checked before 0.9")
-    }
+    lists = {name: [row for each in results for row in each["unseen"]["mistakes"][name]] for name in (AFTER, BEFORE)}
 
     def answers(name: str, test: Any) -> list[float]:
-        return [float(test(row)) for rows in lists[name] for row in rows] or [0.0]
+        return [float(test(row)) for row in lists[name]] or [0.0]
 
-    before = "checked before 0.9"
     measurements = {
-        "closing": answers(before, lambda row: row["kind"] == CLOSING),
-        "quota": answers(before, lambda row: row["quota left"] == 0),
-        "confident": answers(before, lambda row: row["token"] == row["best"]),
+        "closing": answers(AFTER, lambda row: row["kind"] == CLOSING),
+        "quota": answers(AFTER, lambda row: row["quota left"] == 0),
+        "quota-before": answers(BEFORE, lambda row: row["quota left"] == 0),
+        "confident": answers(AFTER, lambda row: row["token"] == row["best"]),
     }
-    every = [row for rows in lists[before] for row in rows]
-    shown = sorted(every, key=lambda row: -row["probability"])[:: max(1, len(every) // 12)][:12]
-    table = [{**row, "kind": BracketError(row["kind"]).name.lower().replace("_", " ")} for row in shown]
+    shown = sorted(lists[AFTER], key=lambda row: -row["probability"])[:: max(1, len(lists[AFTER]) // 12)][:12]
+    table = [
+        {
+            **row,
+            "kind": BracketError(row["kind"]).name.lower().replace("_", " "),
+            "probability": f"{row['probability']:.3f}",
+            "best probability": f"{row['best probability']:.3f}",
+        }
+        for row in shown
+    ]
+    counts = [
+        {
+            "verifier asked": name,
+            "errors": len(lists[key]),
+            "wrong closing bracket": sum(row["kind"] == CLOSING for row in lists[key]),
+            "with quota 0": sum(row["quota left"] == 0 for row in lists[key]),
+            "most probable token": sum(row["token"] == row["best"] for row in lists[key]),
+        }
+        for key, name in ((AFTER, "after each sampled token"), (BEFORE, "before each token"))
+    ]
+    counts.append({"verifier asked": "published", "errors": 225, "wrong closing bracket": 222, "with quota 0": 225})
+    return Outcome(
+        measurements, {"errors": _kinds(lists)}, {"remaining errors": counts, "some remaining errors": table}
+    )
+
+
+def _kinds(lists: dict[str, list[dict[str, Any]]]) -> Any:
     figure, axes = figures.new(columns=2, width=4.6, height=3.2)
-    labels = {"trained 0.9": "verifier asked after sampling", before: "asked before each token"}
-    kinds = sorted({row["kind"] for rows in lists.values() for part in rows for row in part})
+    labels = {AFTER: "verifier asked after sampling", BEFORE: "asked before each token"}
+    kinds = sorted({row["kind"] for rows in lists.values() for row in rows}) or [CLOSING]
     with figures.style():
-        for shift, (name, parts) in zip((-0.2, 0.2), lists.items()):
-            rows = [row for part in parts for row in part]
+        for shift, (name, rows) in zip((-0.2, 0.2), lists.items()):
             counts = [sum(row["kind"] == kind for row in rows) for kind in kinds]
             axes[0].bar(np.arange(len(kinds)) + shift, counts, 0.38, label=labels[name])
             quotas = [sum(row["quota left"] == left for row in rows) for left in range(5)]
             axes[1].bar(np.arange(5) + shift, quotas, 0.38, label=labels[name])
         axes[0].set(xticks=range(len(kinds)), ylabel="errors", title="kind of the first error")
         names = [BracketError(kind).name.lower().replace("_", " ") for kind in kinds]
-        axes[0].set_xticklabels(
-            [name.replace(" exceeds ", "\nexceeds ").replace("incorrect ", "incorrect\n") for name in names]
-        )
+        breaks = (("stack depth exceeds", "too deep for"), (" remaining", "\nremaining"), ("incorrect ", "incorrect\n"))
+        for old, new in breaks:
+            names = [name.replace(old, new) for name in names]
+        axes[0].set_xticklabels(names)
         axes[0].tick_params(axis="x", labelsize=8)
         axes[1].set(xticks=range(5), xlabel="quota left", ylabel="errors", title="quota left at the end")
         axes[1].legend()
-    return Outcome(measurements, {"errors": figure}, {"some remaining errors": table})
+    return figure
 
 
 @study(
     "verifier/diversity",
-    title="Backtracking with a good verifier does not make completions less varied",
+    title="Backtracking does not make completions much less varied",
     source=f"{QUERIES}, Dyck experiments ({THESIS}, Table 3.5)",
     quick=QUICK,
     full=FULL,
     claims=[
         Claim(
-            "exact",
-            "With the exact verifier, ten completions have about as many distinct ones as ten plain samples.",
-            f"{THESIS}, Table 3.5",
-            "mean number of distinct completions with backtracking minus plain sampling, both at top-p 1.0",
-            Between(-1.0, 1.0),
-            paper="5.52 − 5.84 (trained verifier)",
-        ),
-        Claim(
             "trained",
-            "The same holds with the trained verifier.",
+            "Ten completions with the trained verifier have about as many distinct ones as ten plain samples.",
             f"{THESIS}, Table 3.5",
             "mean number of distinct completions with backtracking minus plain sampling, both at top-p 1.0",
             Between(-1.0, 1.0),
             paper="5.52 − 5.84",
-            presets=("full",),
+        ),
+        Claim(
+            "exact",
+            "The same holds with the exact verifier.",
+            f"{THESIS}, Table 3.5",
+            "mean number of distinct completions with backtracking minus plain sampling, both at top-p 1.0",
+            Between(-1.0, 1.0),
+            paper="5.52 − 5.84 (trained verifier)",
         ),
     ],
 )
 def diversity(config: Settings, lab: Lab) -> Outcome:
     """Ten completions of each of some fresh prompts: how many are distinct?
 
-    60 prompts (full 100) of 16 to 31 brackets. Backtracking with Q = B = 4 at top-p 1.0 against plain sampling at 0.9
-    and 1.0. Distinct wrong completions count as well, which favours plain sampling: part of its variety are errors.
+    40 prompts a model (full 100), of 16 to 31 brackets. Backtracking with Q = B = 4 at top-p 1.0 against plain sampling
+    at 0.9 and 1.0. Distinct wrong completions count as well, which favours plain sampling: part of its variety are
+    errors.
 
     What to look for: with the exact verifier, which rejects only what is wrong, the distribution is that of sampling. A
     trained verifier with false alarms makes the model write greedily, and variety is lost: what costs variety is the
@@ -140,24 +174,35 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
 
     Learnt on the way: for prompts of 25 to 31 brackets, the lengths given in the source, ten samples of the true law
     itself have 3.0 distinct completions on average; its 5.84 belongs to shorter prompts, such as 16 to 31 (6.3), which
-    are used here. It prints "standard error" beside its means; by size (3.28 over 100 prompts) it is the standard
-    deviation.
+    the claims are about. The table has both. The source prints "standard error" beside its means; by size (3.28 over
+    100 prompts) it is the standard deviation.
     """
     results = run_campaigns(config, lab)
-    counts = {
-        name: pooled(results, lambda each, n=name: each["diversity"][n])
-        for name in ("trained 1.0", "exact 1.0", "baseline 0.9", "baseline 1.0")
-    }
-    published = {"trained 1.0": "5.52 ± 3.28", "baseline 0.9": "5.47 ± 3.06", "baseline 1.0": "5.84 ± 3.29"}
-    published["exact 1.0"] = ""
+    lengths = list(results[0]["diversity"])
+    ways = ("trained 1.0", "exact 1.0", "baseline 0.9", "baseline 1.0")
+
+    def counts(length: str, way: str) -> np.ndarray:
+        return np.concatenate([np.asarray(each["diversity"][length][way], dtype=float) for each in results])
+
     rows = [
         {
-            "way": name,
-            "distinct of 10, mean ± standard deviation": f"{values.mean():.2f} ± {values.std(ddof=1):.2f}",
-            "published": published[name],
+            "way": way,
+            **{f"{length} brackets": "{:.2f} ± {:.2f}".format(*_moments(counts(length, way))) for length in lengths},
+            "published": "{:.2f} ± {:.2f}".format(*DIVERSITY[way]) if way in DIVERSITY else "",
         }
-        for name, values in counts.items()
+        for way in ways
     ]
+    means = {way: by_model(results, lambda each, w=way: each["diversity"][lengths[0]][w]) for way in ways}
+    measurements = {name: means[f"{name} 1.0"] - means["baseline 1.0"] for name in ("exact", "trained")}
+    figure = _histogram({way: counts(lengths[0], way) for way in ways})
+    return Outcome(measurements, {"diversity": figure}, {"distinct of ten, mean ± standard deviation": rows})
+
+
+def _moments(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1))
+
+
+def _histogram(counts: dict[str, np.ndarray]) -> Any:
     figure, (axis,) = figures.new(width=5.2, height=3.1)
     labels = {
         "trained 1.0": "backtracking, trained verifier",
@@ -171,9 +216,7 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
             axis.bar(np.arange(1, 11) + shift, shares, 0.19, label=f"{labels[name]}: mean {values.mean():.2f}")
         axis.set(xlabel="distinct completions among ten", ylabel="share of prompts", xticks=range(1, 11))
         axis.legend()
-    plain = counts["baseline 1.0"]
-    measurements = {"exact": counts["exact 1.0"] - plain, "trained": counts["trained 1.0"] - plain}
-    return Outcome(measurements, {"diversity": figure}, {"diversity": rows})
+    return figure
 
 
 @study(
@@ -200,10 +243,10 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
         ),
         Claim(
             "no-better",
-            "Without it, backtracking removes less than half of the errors of plain nucleus sampling.",
+            "Without it, backtracking is no better than nucleus sampling.",
             f"{THESIS}, Tables 3.3 and 3.16",
             "errors without rewriting divided by errors of nucleus sampling, top-p 0.9",
-            Above(0.5),
+            Between(0.9, 1.1),
             paper="245.8/240.0",
         ),
     ],
@@ -214,30 +257,29 @@ def dyck_no_argmax(config: Settings, lab: Lab) -> Outcome:
     Fresh unfamiliar prompts, Q = B = 4, trained verifier; five repetitions. Sampling again from the same law after an
     error meets the same law that erred; and every new alarm spends quota until none is left.
 
-    What to look for: the middle bars are as high as the left ones, the right ones are not.
+    What to look for: the middle bars stay near the left ones, the right ones do not.
     """
     results = run_campaigns(config, lab)
-
-    def errors(name: str) -> np.ndarray:
-        return pooled(results, lambda each: each["unseen"][name]["errors"])
-
-    measurements = {
-        "argmax-nucleus": errors("trained 0.9") / errors("no argmax 0.9"),
-        "argmax-plain": errors("trained 1.0") / errors("no argmax 1.0"),
-        "no-better": errors("no argmax 0.9") / errors("baseline 0.9"),
-    }
-    published = {"baseline 0.9": "240.0 ± 5.2", "no argmax 0.9": "245.8 ± 8.7", "trained 0.9": "179.4 ± 1.0"}
-    published |= {"baseline 1.0": "461.8 ± 8.3", "no argmax 1.0": "", "trained 1.0": "200.0 ± 3.2"}
     prompts = results[0]["unseen"]["prompts"]
+    ways = ("baseline", "no argmax", "trained")
+    shares = {f"{way} {top_p}": errors_of(results, f"{way} {top_p}") / prompts for way in ways for top_p in (0.9, 1.0)}
+    measurements = {
+        "argmax-nucleus": shares["trained 0.9"] / shares["no argmax 0.9"],
+        "argmax-plain": shares["trained 1.0"] / shares["no argmax 1.0"],
+        "no-better": shares["no argmax 0.9"] / shares["baseline 0.9"],
+    }
     rows = [
-        {"way": name, f"errors of {prompts}": spread(errors(name)), "published, of 10000": text}
-        for name, text in published.items()
+        {
+            "way": name,
+            "errors in 10 000": spread(1e4 * values, 1),
+            "published": "{:.1f} ± {:.1f}".format(*ERRORS[name]) if name in ERRORS else "",
+        }
+        for name, values in shares.items()
     ]
     figure, (axis,) = figures.new(width=5.0, height=3.1)
     with figures.style():
-        ways = ("baseline", "no argmax", "trained")
-        for shift, top_p in ((-0.2, "0.9"), (0.2, "1.0")):
-            values = [errors(f"{way} {top_p}") / prompts for way in ways]
+        for shift, top_p in ((-0.2, 0.9), (0.2, 1.0)):
+            values = [shares[f"{way} {top_p}"] for way in ways]
             axis.bar(np.arange(3) + shift, [value.mean() for value in values], 0.38, label=f"top-p {top_p}")
             for place, value in enumerate(values):
                 axis.plot([place + shift] * len(value), value, "k.", markersize=3)
