@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from sandlab.circuits.automata.drawing import draw_attention_flow, draw_wiring
+from sandlab.circuits.automata.computation import draw_computation
+from sandlab.circuits.automata.drawing import draw_wiring
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.figures import new, style
@@ -27,7 +27,8 @@ from sandlab.studies.automata.construction_jobs import (
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.worlds.automata.catalogue import machine_names, named_machine
-from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net, draw_tower
+from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net
+from sandlab.worlds.automata.towers import draw_tower
 
 SOURCE = "Liu, Ash, Goel, Krishnamurthy & Zhang 2023"
 SERIES = {"D6": 4, "D8": 7, "Q8": 7, "A4": 7, "S4": 10}
@@ -238,8 +239,10 @@ def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
     cascade must look back by one position; "no reset yet" must find an anchor that counts as a reset to q_0; the keys
     of the scan must be turned the other way; and the separation of points on a circle is 1 − 8/T², not 1 − 2π²/T².
 
-    **What to look for.** In "scan", the lines between layers make the tree of doubling windows; in "cascade", which
-    channels each layer reads and writes, beside the tower of levels; in "depth", straight lines for what reads letter
+    **What to look for.** In "scan", every box is a map of the four places (where 0, 1, 2, 3 lead), and the coloured
+    lines make the tree that composes them for the last letter; in "levels", the places still possible after each layer,
+    and the earlier position (the last reset) from which each was read; in "cascade", which channels each layer reads
+    and writes, beside the tower of levels; in "depth", straight lines for what reads letter
     by letter, a logarithm for the scan, horizontal lines for the rest.
     """
     group = max(1, config.machines // 60)
@@ -270,6 +273,7 @@ def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
         {
             "machines": _draw_machines(),
             "scan": _draw_scan(),
+            "levels": _draw_levels(),
             "cascade": _draw_cascade(),
             "tower": draw_tower(named_machine("abab"), title="(abab)*: what stays possible, level by level"),
             "cayley": _draw_cayley(),
@@ -371,9 +375,15 @@ def _draw_machines() -> Any:
 
 
 def _draw_scan() -> Any:
-    machine = named_machine("S3")
-    word = torch.tensor([0, 1, 4, 2, 3, 1, 0, 4])
-    return draw_attention_flow(scan_circuit(machine, 8), word, title="Windows double from layer to layer")
+    machine = named_machine("Grid4")
+    title = "Maps of four places, composed over windows that double"
+    return draw_computation(scan_circuit(machine, 8), machine, machine.read("RRLRRRLR"), title=title)
+
+
+def _draw_levels() -> Any:
+    machine = named_machine("Grid4")
+    title = "Krohn–Rhodes: places still possible, level by level"
+    return draw_computation(krohn_rhodes_circuit(machine, 10), machine, machine.read("RRLRRRLRLL"), title=title)
 
 
 def _draw_cascade() -> Any:

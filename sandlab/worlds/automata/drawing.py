@@ -1,4 +1,4 @@
-"""Pictures of automata: state diagrams, Cayley graphs, multiplication tables, decomposition towers."""
+"""Pictures of automata: state diagrams, Cayley graphs, multiplication tables, the cube."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ __all__ = [
     "draw_machine",
     "draw_multiplication_table",
     "draw_rubik_net",
-    "draw_tower",
 ]
 
 MOST_NODES = 130
@@ -91,24 +90,6 @@ def draw_multiplication_table(semigroup: Semigroup, axis: Axes | None = None, ti
     return axis.figure  # type: ignore[return-value]
 
 
-def draw_tower(machine: Automaton, axis: Axes | None = None, title: str = "") -> Figure:
-    """The holonomy decomposition: a box per component, levels from the top, each with its tiles and its group."""
-    form = machine.decomposition
-    rows = {level: [c for c in form.components if c.level == level] for level in range(form.levels, 0, -1)}
-    widest = max((len(row) for row in rows.values()), default=1)
-    with style():
-        if axis is None:
-            _, (axis,) = new(width=max(5.0, 2.3 * widest), height=0.9 + 0.85 * max(1, form.levels))
-        for place, (level, row) in enumerate(rows.items()):
-            for number, component in enumerate(row):
-                x = (number + 0.5) * widest / len(row)
-                _component_box(axis, machine, component, x, -place)
-            axis.text(-0.1, -place, f"level {level}", ha="right", va="center", fontsize=9, color="#555555")
-        axis.set(xlim=(-0.8, widest), ylim=(-form.levels + 0.35, 0.6), title=title or "Levels that permute or reset")
-        axis.axis("off")
-    return axis.figure  # type: ignore[return-value]
-
-
 def draw_rubik_net(axis: Axes | None = None, turn: str | None = None) -> Figure:
     """The 48 stickers on the unfolded cube; with a turn, arrows show where it carries them."""
     with style():
@@ -143,22 +124,6 @@ def _square(x: float, y: float) -> Any:
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor="#eef3f7", edgecolor="#8a8d91")
-
-
-def _component_box(axis: Axes, machine: Automaton, component: Any, x: float, y: float) -> None:
-    names, sets = machine.names_of_states, machine.decomposition.sets
-
-    def written(number: int) -> str:
-        inside = [names[state] for state in np.flatnonzero(sets[number])]
-        return "{" + ",".join(inside) + "}" if len(inside) <= 4 else f"{{{inside[0]},…,{inside[-1]}}}"
-
-    tiles = [written(tile) for tile in component.tiles]
-    listed = " ".join(tiles[:3]) + (f" … ({len(tiles)})" if len(tiles) > 3 else "")
-    group = component.group_name
-    text = f"{written(component.representative)}: {listed}\n{'resets only' if group.startswith('the triv') else group}"
-    shade = "#eef3f7" if group.startswith("the triv") else "#fbe3c0"
-    box = {"boxstyle": "round,pad=0.35", "facecolor": shade, "edgecolor": "#8a8d91"}
-    axis.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
 
 
 def _places(machine: Automaton) -> Float[np.ndarray, "state 2"]:
@@ -211,10 +176,9 @@ def _node(axis: Axes, x: float, y: float, name: str, colour: str, width: float) 
 def _draw_edges(
     axis: Axes, places: np.ndarray, edges: dict[tuple[int, int], tuple[str, str]], bend: float = 0.18
 ) -> None:
-    centre = places.mean(0)
     for (origin, goal), (label, colour) in edges.items():
         if origin == goal:
-            _loop(axis, places[origin], centre, label, colour)
+            _loop(axis, places[origin], _outwards(places, origin), label, colour)
             continue
         arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "shrinkA": 11, "shrinkB": 11}
         arrow["connectionstyle"] = f"arc3,rad={bend}"
@@ -225,12 +189,19 @@ def _draw_edges(
             _label(axis, middle, label, colour)
 
 
-def _loop(axis: Axes, place: np.ndarray, centre: np.ndarray, label: str, colour: str) -> None:
-    """An arrow from a state to itself, on the side away from the middle."""
-    away = place - centre
-    if abs(away[1]) < 1e-9:
+def _outwards(places: np.ndarray, own: int) -> np.ndarray:
+    """The direction in which nothing else lies: away from the middle along the axes on whose edge the place is."""
+    away = places[own] - places.mean(0)
+    furthest = np.abs(places - places.mean(0)).max(0)
+    away = np.where(np.abs(away) >= 0.75 * furthest, away, 0.0)
+    # On a line both ends and the middle have room above.
+    if np.linalg.norm(away) < 1e-9 or furthest[1] < 1e-9:
         away = np.array([0.0, 1.0])
-    away = away / np.linalg.norm(away)
+    return away / np.linalg.norm(away)
+
+
+def _loop(axis: Any, place: np.ndarray, away: np.ndarray, label: str, colour: str) -> None:
+    """An arrow from a state to itself."""
     side = np.array([-away[1], away[0]])
     begin, end = place + 0.22 * away + 0.16 * side, place + 0.22 * away - 0.16 * side
     arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "connectionstyle": "arc3,rad=-1.6"}

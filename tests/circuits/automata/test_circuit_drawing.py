@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits import draw_attention_flow, draw_channels, draw_wiring, trace
+from sandlab.circuits import draw_attention_flow, draw_channels, draw_computation, draw_wiring, reading_paths, trace
 
 
 def test_the_trace_shows_what_each_channel_holds():
@@ -42,3 +42,52 @@ def test_models_without_named_channels_are_refused():
     plain = sl.models.TheoryTransformer(vocab=2, length=4, outputs=2, width=3)
     with pytest.raises(sl.BadInput, match="no named channels"):
         trace(plain, torch.tensor([0, 1]))
+
+
+def boxes(figure):
+    """Texts by place (position, layer)."""
+    (axis,) = figure.axes
+    return {tuple(round(x, 2) for x in text.get_position()): text.get_text() for text in axis.texts}
+
+
+def test_a_scan_is_drawn_as_maps_that_are_composed():
+    machine = sl.worlds.Grid(size=4)
+    word = machine.read("RRLRRRLR")
+    drawn = boxes(draw_computation(sl.circuits.compile(machine, 8, "scan"), machine, word))
+    for layer in (1, 2):
+        for place in range(8):
+            window = word[max(0, place + 1 - 2**layer) : place + 1]
+            ends = [int(machine.task(start=start).run(torch.tensor([window]))[0, -1]) for start in range(4)]
+            assert drawn[place, layer] == "".join(map(str, ends))
+    states = machine.run(torch.tensor([word]))[0].tolist()
+    assert [drawn[place, 3] for place in range(8)] == [str(state) for state in states]
+
+
+def test_a_cascade_is_drawn_as_the_states_still_possible():
+    machine = sl.worlds.Abab()
+    word = machine.read("ababbaba")
+    model = sl.circuits.compile(machine, 8, "krohn-rhodes")
+    drawn = boxes(draw_computation(model, machine, word))
+    states = machine.run(torch.tensor([word]))[0].tolist()
+    for layer in range(1, model.config.layers + 1):
+        assert all(str(state) in drawn[place, layer] for place, state in enumerate(states))
+
+
+def test_other_circuits_are_drawn_with_what_they_answer():
+    for name, word in (("flip-flop", [1, 0, 2, 0]), ("Grid4", [1, 1, 0, 1]), ("C3", [1, 2, 0, 2])):
+        machine = sl.worlds.named_machine(name)
+        drawn = boxes(draw_computation(sl.circuits.compile(machine, 4), machine, word))
+        states = machine.run(torch.tensor([word]))[0].tolist()
+        top = max(layer for _, layer in drawn if layer == int(layer))
+        assert [drawn[place, top] for place in range(4)] == [machine.names_of_states[state] for state in states]
+    with pytest.raises(sl.BadInput, match="at most 24"):
+        draw_computation(sl.circuits.compile("C3", 30), sl.worlds.named_machine("C3"), [0] * 30)
+
+
+def test_paths_lead_from_the_last_token_back_to_what_it_read():
+    first = np.zeros((1, 3, 3))
+    first[0, 2, 1] = first[0, 1, 0] = first[0, 0, 0] = 1
+    kept = np.eye(3)[None]
+    letters, middle, last = reading_paths([first, kept])
+    assert last.tolist() == middle.tolist() == [False, False, True] and letters.tolist() == [False, True, True]
+    assert [row.tolist() for row in reading_paths([None])] == [[True], [True]]

@@ -36,7 +36,17 @@ def test_a_diagram_shows_every_state_and_letter():
 def test_the_tower_names_the_groups():
     (axis,) = W.draw_tower(W.Abab()).axes
     written = " ".join(text.get_text() for text in axis.texts)
-    assert "C2" in written and "resets only" in written and "level 2" in written
+    assert "C2 and resets" in written and "{0, 2, 4} {1, 3, 4}" in written and "level 2" in written
+    # Every tile of two or more states points at the component that decides inside it.
+    form = W.Abab().decomposition
+    deeper = sum(form.component[tile] >= 0 for component in form.components for tile in component.tiles)
+    assert sum(text.get_text() == "" for text in axis.texts) == deeper == 2
+
+
+def test_large_towers_count_what_they_do_not_show():
+    (axis,) = W.draw_tower(W.named_machine("S4")).axes
+    written = [text.get_text() for text in axis.texts]
+    assert "+ 19" in written and "S4 and resets" in written
 
 
 def test_too_many_states_are_refused():
