@@ -1,7 +1,7 @@
 """Optimiser steps over rows of weights (member, weight): learning rate and decay may differ per member at no cost.
 
-`Adam`, `AdamW` and `SGD` are written here for all members at once and equal torch's own, member by member; every other
-optimiser of torch (or of the user) runs once per member on views of the same rows.
+`Adam`, `AdamW`, `SGD` and `Normalised` are written here for all members at once; the first three equal torch's own,
+member by member. Every other optimiser of torch (or of the user) runs once per member on views of the same rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, nearest, number
 from sandlab.learning.layout import Layout
 
-__all__ = ["SGD", "Adam", "Settings", "TorchOptimizer", "clip_rows", "make_optimizer"]
+__all__ = ["SGD", "Adam", "Normalised", "Settings", "TorchOptimizer", "clip_rows", "make_optimizer"]
 
 Rows = Sequence[Tensor]
 
@@ -111,6 +111,28 @@ class SGD:
             row.addcmul_(gradient, _column(-lr, row).expand_as(row))
 
 
+@dataclass
+class Normalised:
+    """w ← w − η d/‖d‖₂ with d = g + λw, the norm over all weights together; where d = 0 the weights stay.
+
+    Source: Liu 2024 (thesis, CMU-ML-24-110), section 4.1.4; the idea is that of Nesterov 1984 and Hazan et al. 2015.
+    """
+
+    state: dict[str, Tensor] = field(default_factory=dict)
+
+    def start(self, rows: Rows, layout: Layout) -> None:
+        """There is nothing to remember between steps."""
+
+    def step(self, rows: Rows, gradients: Rows, lr: Tensor, decay: Tensor, count: Tensor) -> None:
+        pairs = list(zip(_real(rows), _real(gradients)))
+        directions = [torch.addcmul(slope, row, _column(decay, row).expand_as(row)) for row, slope in pairs]
+        # Norms in float64: the squares of a small float32 gradient underflow long before the gradient does.
+        norm = torch.stack([direction.double().norm(dim=1) for direction in directions]).norm(dim=0)
+        rate = torch.where(norm > 0, lr / torch.where(norm > 0, norm, 1.0), 0.0)
+        for (row, _), direction in zip(pairs, directions):
+            row.sub_((direction.double() * rate.unsqueeze(1)).to(row.dtype))
+
+
 class TorchOptimizer:
     """Any torch optimiser, one instance per member, each on views of its member's weights.
 
@@ -165,8 +187,8 @@ class TorchOptimizer:
             optimizer.state[leaves[int(leaf)]][name] = value.clone()
 
 
-def make_optimizer(given: str | Callable[..., Any], settings: Settings) -> Adam | SGD | TorchOptimizer:
-    """The optimiser of that name (Adam, AdamW, SGD, or any class of torch.optim), class or factory of the user.
+def make_optimizer(given: str | Callable[..., Any], settings: Settings) -> Adam | SGD | Normalised | TorchOptimizer:
+    """The optimiser of that name (one of this module or any class of torch.optim), class or factory of the user.
 
     A class is built as `given(weights, lr=…)` and takes the learning rate and weight decay of `train`; a factory is
     called as `given(weights)` and chooses them itself (the schedule still applies).
@@ -175,6 +197,8 @@ def make_optimizer(given: str | Callable[..., Any], settings: Settings) -> Adam 
         if given == "momentum" and settings.momentum == 0:
             settings = Settings(settings.betas, 0.9, settings.nesterov, settings.eps)
         return SGD(settings) if given in ("sgd", "momentum") else Adam(settings, decoupled=given == "adamw")
+    if given == "normalised":
+        return Normalised()
     if isinstance(given, str):
         classes = {name.lower(): kind for name, kind in vars(torch.optim).items() if inspect.isclass(kind)}
         known = [name for name, kind in classes.items() if issubclass(kind, torch.optim.Optimizer)]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sandlab.learning.objectives import Objective
-from sandlab.learning.optimizers import SGD, Adam, TorchOptimizer, clip_rows
+from sandlab.learning.optimizers import SGD, Adam, Normalised, TorchOptimizer, clip_rows
 from sandlab.learning.trainees import Trainee
 from sandlab.worlds.base import Batch
 
@@ -33,7 +33,7 @@ class Stepper:
 
     trainee: Trainee
     objective: Objective
-    optimizer: Adam | SGD | TorchOptimizer
+    optimizer: Adam | SGD | Normalised | TorchOptimizer
     lr: Tensor
     decay: Tensor
     table: Tensor

@@ -60,7 +60,8 @@ def train(
     model         a torch module, or a `Population`; it is trained in place
     world         anything with `sample(n, rng=…) -> Batch`; with a method `at(step)` it is a curriculum of such worlds
     objective     `objective(logits, batch)`, a name, or None for cross-entropy against the batch's targets
-    optimizer     "adamw", "adam", "sgd", any name or class of torch.optim, or a factory (weights) -> optimiser
+    optimizer     "adamw", "adam", "sgd", "normalised" (descent), any name or class of torch.optim,
+                  or a factory (weights) -> optimiser
     lr, weight_decay   one value, or one per member; betas for Adam, momentum for SGD
     schedule      "constant", "linear", "cosine", "one-cycle", "step", or a function of the step; warmup in steps
     clip          largest norm of a member's gradient; ema: decay of the average of the weights (History.averaged)

@@ -54,14 +54,9 @@ class _Convolution(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         size, stride, edge = self.kernel_size[0], self.stride[0], self.kernel_size[0] // 2
-        rows, columns = ((length - 1) // stride + 1 for length in x.shape[-2:])
         padded = nn.functional.pad(x, (edge, edge, edge, edge))
-        shifts = [
-            padded[..., i : i + (rows - 1) * stride + 1 : stride, j : j + (columns - 1) * stride + 1 : stride]
-            for i in range(size)
-            for j in range(size)
-        ]
-        patches = torch.stack(shifts, dim=2).flatten(1, 2).movedim(1, -1)
+        windows = padded.unfold(2, size, stride).unfold(3, size, stride)
+        patches = windows.movedim(1, 3).flatten(3)
         product = patches.flatten(0, -2) @ self.weight.flatten(1).mT  # two axes: more would repeat the weights
         return product.unflatten(0, patches.shape[:-1]).movedim(-1, 1)
 

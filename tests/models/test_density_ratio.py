@@ -8,7 +8,7 @@ import torch
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.learning.nce_networks import ContrastiveLoss, NormalisedDescent
+from sandlab.learning.nce_networks import ContrastiveLoss
 from sandlab.models.base import seeded
 from sandlab.models.density_ratio import DensityRatio, _Convolution
 from sandlab.worlds.image_contrast import ImageContrast
@@ -66,27 +66,6 @@ def test_cross_entropy_of_the_logits_is_the_nce_loss():
     torch.testing.assert_close(ContrastiveLoss("nce")(both, batch)[0], plain)
 
 
-def test_normalised_descent_moves_all_weights_together_by_the_rate():
-    model = build()
-    before = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
-    optimiser = NormalisedDescent(model.parameters(), lr=0.25)
-    batch = ImageContrast("mixture").sample(32, rng=sl.rng(3))
-    loss = 1e-20 * ContrastiveLoss("nce")(model(batch.inputs), batch)
-    loss.backward()
-    gradient = torch.cat([weight.grad.flatten().double() for weight in model.parameters()])
-    optimiser.step()
-    moved = torch.cat([weight.detach().flatten() for weight in model.parameters()]) - before
-    assert float(moved.norm()) == pytest.approx(0.25, rel=1e-4)
-    torch.testing.assert_close(moved.double(), -0.25 * gradient / gradient.norm(), rtol=1e-3, atol=1e-6)
-
-
-def test_a_zero_gradient_moves_nothing():
-    weight = torch.nn.Parameter(torch.ones(3))
-    weight.grad = torch.zeros(3)
-    NormalisedDescent([weight], lr=1.0).step()
-    assert bool((weight == 1).all())
-
-
 def test_small_synthetic_images_are_told_from_noise_nearly_as_well_as_possible():
     world = ImageContrast("mixture", size=4, bumps=3, spread=0.5)
     model = build(size=4, width=64)
@@ -98,7 +77,7 @@ def test_small_synthetic_images_are_told_from_noise_nearly_as_well_as_possible()
         batch_size=128,
         rng=sl.rng(4),
         objective=ContrastiveLoss("nce"),
-        optimizer=NormalisedDescent,
+        optimizer="normalised",
         lr=0.1,
         schedule="linear",
         progress=False,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab.figures import COLOURS, new, style
-from sandlab.learning.nce_networks import ContrastiveLoss, NormalisedDescent
+from sandlab.learning.nce_networks import ContrastiveLoss
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.models.base import seeded
@@ -69,7 +69,7 @@ def train_ratios(config: ImageJob) -> dict[str, Any]:
         batch_size=config.batch,
         rng=rng(0, "images", device=config.device),
         objective=ContrastiveLoss(config.kind, config.clip_ratio if config.kind == "ence" else None),
-        optimizer="sgd" if config.method == "gd" else NormalisedDescent,
+        optimizer="sgd" if config.method == "gd" else "normalised",
         lr=[rate for rate in config.rates for _ in seeds],
         nan="continue",
         precision="float32" if config.device == "cpu" else "tf32",
@@ -103,7 +103,7 @@ CLAIMS = tuple(
         ImageContrast("digits"),
         DensityRatioConfig(size=8, body="resnet18", features=64, width=64),
         normalised_rates=(1e-2, 3e-2, 1e-1, 0.3, 1.0),
-        steps=2000,
+        steps=1000,
     ),
 )
 def images(config: ImageSettings, lab: Lab) -> Outcome:
@@ -111,9 +111,10 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
 
     **Set-up.** The 1797 8×8 digits of scikit-learn, dequantised, squeezed and sent through the logit; noise is the
     Gaussian fitted to them, so that the first two moments tell nothing. f is an MLP 64 → 128 → 32 (quick) or a
-    ResNet-18 with group norms (full); W = LLᵀ + εI; batches of 128; descent is SGD without momentum, normalised
-    descent divides the gradient of all weights by its length. eNCE clamps the log-ratio to ±30. Each method at the
-    best of its step sizes, by the median loss of the last 5 % of updates. The source uses MNIST; with a local copy,
+    ResNet-18 with group norms (full); W = LLᵀ + εI; 500 updates (full: 1000) on batches of 128; descent is SGD without
+    momentum, normalised descent divides the gradient of all weights by its length. eNCE clamps the log-ratio to ±30.
+    Each method at the best of its step sizes, by the median loss of the last 5 % of updates. The source uses MNIST;
+    with a local copy,
     `sl.run("nce/images", settings={"world": ImageContrast("mnist", folder="…"), "network": DensityRatioConfig()})`.
 
     **What the source leaves open.** Its noise, preprocessing, batch, steps and clipping are not given; those here are
