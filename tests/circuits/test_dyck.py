@@ -36,6 +36,27 @@ def test_uniform_attention_generates_dyck_prefixes_exactly(types: int, depth: in
     assert worst_error(uniform_dyck(types, depth, opening), world) < 1e-5
 
 
+@pytest.mark.parametrize("types", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 2, 4, 6])
+def test_every_construction_has_the_oracle_s_loss_at_every_length(types: int, depth: int) -> None:
+    scores = random_balanced_scores(types, depth, rng=sl.rng(depth))
+    size = 2 * types * depth + 1
+    places = torch.eye(size).double() + 0.1 * torch.randn(size, size, generator=sl.rng(1), dtype=torch.float64)
+    models = [
+        balanced_dyck(types, depth),
+        balanced_dyck(types, depth, scores=scores),
+        balanced_dyck(types, depth, scores=scores, coordinates=places),
+        uniform_dyck(types, depth),
+    ]
+    for length in (5, 60, 400):
+        world = Dyck(types=types, depth=depth, length=length)
+        batch = world.sample(3, rng=sl.rng(length))
+        for model in models:
+            with torch.no_grad():
+                loss = sl.worlds.base.cross_entropy(model(batch.inputs), batch)
+            assert float(loss) == pytest.approx(world.optimal_loss(batch), abs=1e-6)
+
+
 def test_twenty_random_balanced_attentions_are_all_perfect() -> None:
     world = Dyck(types=2, depth=4, length=400)
     maps = []

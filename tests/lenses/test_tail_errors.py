@@ -158,3 +158,23 @@ def test_a_glitch_can_be_drawn() -> None:
     assert glitch is not None
     figure = draw_glitch(model, glitch, ["w", "r", "i", "0", "1"])
     assert len([axis for axis in figure.axes if axis.images]) == 4
+
+
+@pytest.mark.slow
+def test_ten_million_positions_are_counted_without_being_held() -> None:
+    import resource
+
+    class Latest(nn.Module):
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return nn.functional.one_hot((tokens - 1).clamp(min=0), 2).float()
+
+    world = sl.worlds.FlipFlopTransduction(length=200, idle=0.5)
+    tail_error(Latest(), world, targets=200_000, rng=sl.rng(8), chunk=1000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = tail_error(Latest(), world, targets=10_000_000, rng=sl.rng(8), chunk=1000)
+    assert found.count == 10_000_000
+    # Wrong where the cell holds 1 and the token is a no-op: ½ · ½, up to the first token of each string.
+    assert found.rate == pytest.approx(0.25 * 199 / 200, abs=1e-3)
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    )  # kilobytes; 10⁷ labels are 80 000 alone

@@ -129,3 +129,7 @@ def test_the_lemmas_hold_and_the_misprints_do_not() -> None:
     wrong = {"composition-printed", "select-printed"}
     assert {name for name, verdict in verdicts.items() if verdict == "fails"} == wrong
     assert all(verdict == "holds" for name, verdict in verdicts.items() if name not in wrong)
+
+
+def test_the_probe_word_nests_each_of_two_types_to_the_largest_depth() -> None:
+    assert runs.probe_word(2, 4)[0].tolist() == [4] + [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4

@@ -13,7 +13,7 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, gather, layer_maps, split_seeds, train_run
 
-RUN = Run(model="minimal", steps=600)
+RUN = Run(model="minimal", steps=900)
 PANELS: dict[str, tuple[str, dict[str, Any]]] = {
     "a": ("type and depth one-hot, attention only", {"embedding": "type-depth", "lr": 1e-2, "residual": False}),
     "b": ("type and depth one-hot", {"embedding": "type-depth", "lr": 3e-3, "residual": True}),

@@ -49,8 +49,8 @@ def _cell_claim(cell: Cell) -> Claim:
         _name(cell),
         f"{types} types, depth {depth}, {layers} layers: the higher the layer, the more its attention varies.",
         f"{SOURCE}, extended version, table of variations",
-        "smallest ratio of a layer's variation to that of the layer below, one value per seed",
-        Above(1.0),
+        "ln of the smallest ratio of a layer's variation to that of the layer below, one value per seed",
+        Above(0.0),
         paper=" / ".join(f"{value:.3f}" for value in PUBLISHED[cell]),
         presets=("quick", "full") if cell in Settings().cells else ("full",),
     )
@@ -114,7 +114,7 @@ def variation_table(config: Settings, lab: Lab) -> Outcome:
         "last-layer": min(float(layers[-1].mean()) for layers in varied.values()) / baseline,
     }
     for cell, layers in varied.items():
-        ratios = [above / np.maximum(below, 1e-12) for below, above in pairwise(layers)]
+        ratios = [np.log(above / np.maximum(below, 1e-12)) for below, above in pairwise(layers)]
         measurements[_name(cell)] = np.min(ratios, 0)
     rows = [_row(cell, results[cell], varied[cell]) for cell in config.cells]
     pictures = {"layers": _bars(varied, baseline), "maps": _maps(results, config)}

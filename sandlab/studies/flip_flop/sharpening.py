@@ -21,7 +21,7 @@ class Settings:
     `sharp` is the strength that claims speak about.
     """
 
-    seeds: int = 3
+    seeds: int = 4
     idles: tuple[float, ...] = (0.9, 0.5)
     strengths: tuple[float, ...] = (0.0, 0.01, 0.1)
     sharp: float = 0.1
