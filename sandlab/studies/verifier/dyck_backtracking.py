@@ -120,8 +120,8 @@ def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
     most probable ones written, at most Q times.
 
     First experiment: prompts are prefixes after which the model erred; erasing may cut into them. Second: fresh
-    unfamiliar prompts (400 a repetition, full 10 000), which are never cut, Q = B = 4, five repetitions; every way of
-    completing them has the same random numbers. Beside the trained verifier stand the exact one (a stack), a random one
+    unfamiliar prompts (5 times 400 a model; full 2 times 10 000), which are never cut, Q = B = 4; every way of completing
+    them has the same random numbers. Beside the trained verifier stand the exact one (a stack), a random one
     that rejects every second token, the variant that resumes sampling after erasing, greedy writing without any
     verifier, and a trained verifier that has seen whole words: the others are shown prefixes of the lengths at which
     errors occur, and hardly ever a word of 32 brackets, so that they may reject each one.

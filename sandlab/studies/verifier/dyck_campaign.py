@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -42,7 +42,8 @@ class Campaign:
     harvested       prompts completed at most to find errors, of which
     for_verifier    train the verifier, and
     prefixes        are the error-inducing prefixes that are completed again
-    unseen          fresh prompts of each repetition; diverse: prompts completed ten times
+    repetitions     of those completions; rounds: of the completions of
+    unseen          fresh prompts; diverse: prompts completed ten times
     points          points of the picture; shuffles: its labellings at random
     probe_steps     steps of each probe of the table; splits: how often the linear one is validated
     """
@@ -55,6 +56,7 @@ class Campaign:
     prefixes: int = 164
     unseen: int = 400
     repetitions: int = 5
+    rounds: int = 5
     diverse: int = 40
     points: int = 400
     probe_steps: int = 200
@@ -74,30 +76,44 @@ class Way:
         return writer.complete(self.decoder, prompts, seed, probe=self.probe, verifier=self.verifier, trace=trace)
 
 
-def campaign(config: Campaign) -> dict[str, Any]:
-    """Everything that is measured on one model. Factors of matrix products are rounded to 11 bits on a GPU (TF32)."""
-    with computing("tf32", torch.device(config.device)):
-        model, report = pretrain(config.model, config.seed, config.device)
-        writer = Writer(model)
-        wanted, batch = config.for_verifier + config.prefixes, max(2000, config.unseen)
-        errors, tried = harvest(writer, wanted, config.seed, config.harvested, batch)
-        kept = min(config.for_verifier, len(errors.wrong) // 2)
-        training = Errors(errors.wrong[:kept], errors.correct[:kept])
-        prefixes = Prompts(errors.inducing.strings[kept : kept + config.prefixes])
-        probe = fit_verifier(writer, training, config.seed)
-        return {
-            "pretraining": report,
-            "errors harvested": len(errors.wrong),
-            "prompts harvested": tried,
-            "prefixes": len(prefixes),
-            "alarms": _false_alarms(writer, probe, config),
-            "probe": _probe_report(writer, training, config),
-            "forced": _forced(writer, prefixes, config),
-            "tables": _quota_tables(writer, prefixes, probe, config),
-            "unseen": _unseen(writer, training, probe, config),
-            "diversity": {f"{low} to 31": _diversity(writer, probe, config, low) for low in (16, 25)},
-            "picture": _picture(writer, training, config),
-        }
+@dataclass(frozen=True)
+class Campaigns:
+    """The same campaign for several models, trained together."""
+
+    each: Campaign
+    seeds: tuple[int, ...]
+
+
+def campaigns(config: Campaigns) -> list[dict[str, Any]]:
+    """Everything that is measured, model by model. On a GPU factors of products are rounded to 11 bits (TF32)."""
+    with computing("tf32", torch.device(config.each.device)):
+        trained = pretrain(config.each.model, config.seeds, config.each.device)
+        return [
+            {"pretraining": report} | examine(Writer(model), replace(config.each, seed=seed))
+            for seed, (model, report) in zip(config.seeds, trained)
+        ]
+
+
+def examine(writer: Writer, config: Campaign) -> dict[str, Any]:
+    """Everything that is measured on one model."""
+    wanted, batch = config.for_verifier + config.prefixes, max(2000, config.unseen)
+    errors, tried = harvest(writer, wanted, config.seed, config.harvested, batch)
+    kept = min(config.for_verifier, len(errors.wrong) // 2)
+    training = Errors(errors.wrong[:kept], errors.correct[:kept])
+    prefixes = Prompts(errors.inducing.strings[kept : kept + config.prefixes])
+    probe = fit_verifier(writer, training, config.seed)
+    return {
+        "errors harvested": len(errors.wrong),
+        "prompts harvested": tried,
+        "prefixes": len(prefixes),
+        "alarms": _false_alarms(writer, probe, config),
+        "probe": _probe_report(writer, training, config),
+        "forced": _forced(writer, prefixes, config),
+        "tables": _quota_tables(writer, prefixes, probe, config),
+        "unseen": _unseen(writer, training, probe, config),
+        "diversity": {f"{low} to 31": _diversity(writer, probe, config, low) for low in (16, 25)},
+        "picture": _picture(writer, training, config),
+    }
 
 
 def _false_alarms(writer: Writer, probe: TrainedProbe, config: Campaign, words: int = 500) -> list[float]:
@@ -206,17 +222,17 @@ def _ways(writer: Writer, training: Errors, probe: TrainedProbe, seed: int) -> d
 
 
 def _unseen(writer: Writer, training: Errors, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
-    """Errors on fresh prompts by way, per repetition; what the remaining errors are.
+    """Errors on fresh prompts by way and round; what the remaining errors are.
 
-    All ways complete the same prompts with the same random numbers. Repetitions are decoded together, as many as make
-    ten thousand prompts.
+    All ways complete the same prompts with the same random numbers. Rounds are decoded together, as many as make ten
+    thousand prompts.
     """
     ways = _ways(writer, training, probe, config.seed)
     found: dict[str, Any] = {name: {"errors": [], "queries": [], "written": [], "backtracks": []} for name in ways}
     mistakes: dict[str, list[dict[str, Any]]] = {"trained 0.9": [], "checked before 0.9": []}
-    together = max(1, min(config.repetitions, 10_000 // config.unseen))
-    for first in range(0, config.repetitions, together):
-        count = min(together, config.repetitions - first) * config.unseen
+    together = max(1, min(config.rounds, 10_000 // config.unseen))
+    for first in range(0, config.rounds, together):
+        count = min(together, config.rounds - first) * config.unseen
         prompts = Prompts.drawn(count, rng(config.seed, "unseen", first, device=config.device))
         for name, way in ways.items():
             done = way.complete(writer, prompts, (config.seed, "unseen", first))

@@ -254,7 +254,7 @@ def _histogram(counts: dict[str, np.ndarray]) -> Any:
 def dyck_no_argmax(config: Settings, lab: Lab) -> Outcome:
     """After erasing B tokens, rewrite them greedily (the algorithm) or go on sampling (the ablation)?
 
-    Fresh unfamiliar prompts, Q = B = 4, trained verifier; five repetitions. Sampling again from the same law after an
+    Fresh unfamiliar prompts, Q = B = 4, trained verifier. Sampling again from the same law after an
     error meets the same law that erred; and every new alarm spends quota until none is left.
 
     What to look for: the middle bars stay near the left ones, the right ones do not.
