@@ -12,6 +12,7 @@ from sandlab.random import rng
 from sandlab.registry import get
 from sandlab.studies.markov import (
     attention_sink,
+    causal_graph,
     chi2_gradient,
     graph_runs,
     induction_depth_width,
@@ -65,7 +66,7 @@ def test_the_descent_direction_is_minus_the_derivative_of_the_loss():
     job = chi2_gradient.GradientJob(parents, settings, 0, "cpu")
     descent = chi2_gradient.first_gradient(job)["descent"]
     batch = world.sample(512, rng=rng(0, "gradient"))
-    model = chi2_gradient._start(world, settings, True).double()
+    model = graph_runs.matching_model(3, 5, settings.temperature, settings.floor).double()
     weight = model.get_parameter("layers.0.attention.weight")
 
     def loss(change: float) -> float:
@@ -78,8 +79,18 @@ def test_the_descent_direction_is_minus_the_derivative_of_the_loss():
     assert descent[3, 2] == pytest.approx(-slope, rel=1e-3)
 
 
+def test_the_first_layer_alone_finds_a_small_tree_within_a_hundred_steps():
+    parents = graph_runs.family("random", 8)
+    run = graph_runs.FirstLayerRun(parents, (0, 1), "cpu", states=3, steps=120, looks=4)
+    found = graph_runs.train_first_layer(run)
+    assert found["match"].shape == (2, 5) and (found["final match"] > 0.8).all()
+    assert found["final recovered"].tolist() == [1.0, 1.0]
+
+
 def test_untrained_graph_models_recover_nothing():
-    found = verdicts("markov/causal-graph", seeds=2, length=5, steps=2, batch=4)
+    first = causal_graph.FirstLayer(seeds=2, states=3, length=6, steps=2, batch=4)
+    found = verdicts("markov/causal-graph", seeds=2, length=5, steps=2, batch=4, first_layer=first)
+    assert found["layer-by-layer"] != "holds"
     assert found["recovered"] == "fails" or found["recovered"] == "inconclusive"
     assert found["chain"] != "holds"
 
@@ -87,7 +98,8 @@ def test_untrained_graph_models_recover_nothing():
 def test_the_other_graph_studies_run_at_toy_size():
     assert verdicts("markov/many-graphs", graphs=2, length=5, steps=2, batch=4)["attention"] != "holds"
     verdicts("markov/causal-graph-ood", seeds=2, lengths=(5, 6), steps=2, batch=4)
-    assert verdicts("markov/multiple-parents", seeds=2, length=6, steps=2, batch=4)["skip"] != "holds"
+    small = multiple_parents.Training(length=6, steps=2, batch=4)
+    assert verdicts("markov/multiple-parents", seeds=2, training=small)["skip"] != "holds"
 
 
 def test_parents_of_the_named_graphs():

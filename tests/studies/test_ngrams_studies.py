@@ -39,10 +39,9 @@ def test_seeds_are_one_job_each_on_a_cpu_and_one_population_on_a_gpu() -> None:
     assert [run.seeds for run in split_seeds(SMALL, 3, "cuda")] == [(0, 1, 2)]
 
 
-def test_levels_closer_than_two_hundredths_are_one() -> None:
-    stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 9, 0.99), Plateau(10, 20, 0.9), Plateau(21, 30, 0.895)])
-    assert stages.levels == 2
-    assert stages.early == Plateau(6, 9, 0.99) or stages.early == Plateau(0, 5, 1.0)
+def test_the_early_plateau_is_the_longest_clearly_above_the_last() -> None:
+    stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 15, 0.99), Plateau(16, 40, 0.905), Plateau(41, 50, 0.9)])
+    assert stages.early == Plateau(6, 15, 0.99) and stages.last.loss == 0.9
     assert Stages([Plateau(0, 9, 1.0)]).early is None
 
 
@@ -55,3 +54,12 @@ def test_the_study_of_stages_measures_each_claim_of_its_quick_preset() -> None:
     outcome, findings = study.measure(study.config("quick", seeds=2, fourgram_seeds=2, **runs), lab, "quick")
     assert {finding.claim for finding in findings} == {claim.id for claim in study.claims if "quick" in claim.presets}
     assert set(outcome.figures) == {"trigram", "4-gram"}
+
+
+def test_every_lemma_holds_at_toy_size() -> None:
+    study = sl.get("studies", "ngrams/theory")
+    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    small = {"seeds": 2, "lengths": (100, 1000), "temperatures": (3.0, 5.0), "sequences": 256, "hessian_sequences": 32}
+    _, findings = study.measure(study.config("quick", **small), lab, "quick")
+    exact = {claim.id for claim in study.claims if claim.exact}
+    assert {finding.verdict for finding in findings if finding.claim in exact} == {"holds"}

@@ -11,11 +11,10 @@ import torch
 from sandlab import figures
 from sandlab.learning.objectives import member_loss
 from sandlab.lenses.dependence import tree_chi_square
-from sandlab.models.disentangled import DisentangledTransformer
 from sandlab.random import rng
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim, Equals
-from sandlab.studies.markov.graph_runs import family
+from sandlab.studies.markov.graph_runs import family, matching_model
 from sandlab.worlds.causal_graphs import InContextTree
 from sandlab.worlds.chains import dirichlet_rows
 
@@ -52,7 +51,8 @@ def first_gradient(job: GradientJob) -> dict[str, Any]:
     """−∂L/∂A¹ (query position × key position) at A¹ = 0, A² = β₀·1 between tokens, counts as output."""
     settings = job.settings
     world = InContextTree(settings.states, job.parents, settings.concentration)
-    model = _start(world, settings, job.second_layer).to(job.device)
+    temperature = settings.temperature if job.second_layer else 0.0
+    model = matching_model(settings.states, world.length, temperature, settings.floor).to(job.device)
     weight = model.get_parameter("layers.0.attention.weight")
     generator = rng(job.seed, "gradient", device=job.device)
     chunk = min(2**13, settings.sequences)
@@ -64,20 +64,6 @@ def first_gradient(job: GradientJob) -> dict[str, Any]:
     block = slice(settings.states, None)
     descent = -(total / rounds)[0, block, block].cpu().double().numpy()
     return {"descent": descent, "points_at_parent": _points_at_parent(descent, job.parents)}
-
-
-def _start(world: InContextTree, settings: Settings, second_layer: bool) -> DisentangledTransformer:
-    model = DisentangledTransformer(
-        vocab=settings.states, length=world.length, heads=(1, 1), output="probabilities", floor=settings.floor
-    )
-    token, width = torch.arange(settings.states), settings.states + world.length
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        if second_layer:
-            model.get_parameter("layers.1.attention.weight")[0, token, width + token] = settings.temperature
-        model.unembed.weight[token, 2 * width + token] = 1.0
-    return model
 
 
 def _points_at_parent(rows: np.ndarray, parents: tuple[int, ...]) -> list[float]:

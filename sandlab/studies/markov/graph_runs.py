@@ -18,7 +18,16 @@ from sandlab.random import rng
 from sandlab.worlds.base import Batch
 from sandlab.worlds.causal_graphs import InContextTree, chain_parents, pair_parents, random_parents
 
-__all__ = ["GraphRun", "family", "kernel_errors", "read_tree", "train_on_tree"]
+__all__ = [
+    "FirstLayerRun",
+    "GraphRun",
+    "family",
+    "kernel_errors",
+    "matching_model",
+    "read_tree",
+    "train_first_layer",
+    "train_on_tree",
+]
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,23 @@ class GraphRun:
     optimizer: str = "sgd"
     looks: int = 25
     tests: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class FirstLayerRun:
+    """The first stage of layer-wise training: the second layer compares tokens with a fixed β₀, the readout counts."""
+
+    parents: tuple[int, ...]
+    seeds: tuple[int, ...]
+    device: str
+    states: int = 10
+    concentration: float = 0.1
+    steps: int = 400
+    batch: int = 64
+    lr: float = 50.0
+    temperature: float = 1.0
+    floor: float = 1e-3
+    looks: int = 20
 
 
 def family(name: str, length: int, seed: int = 1) -> tuple[int, ...]:
@@ -85,6 +111,48 @@ def train_on_tree(run: GraphRun) -> dict[str, Any]:
         "readout": weights["unembed.weight"][0].detach().cpu().numpy(),
         **errors,
     }
+
+
+def train_first_layer(run: FirstLayerRun) -> dict[str, Any]:
+    """Train A¹ alone, from zero, for every seed; its match to the graph over steps and what is recovered at the end."""
+    world = InContextTree(run.states, run.parents, run.concentration)
+    held_out = world.sample(512, rng=rng(0, "held out", device=run.device))
+
+    def member(_seed: int) -> DisentangledTransformer:
+        model = matching_model(run.states, world.length, run.temperature, run.floor)
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(name.startswith("layers.0."))
+        return model
+
+    crowd = Population(member, seeds=run.seeds).to(run.device)
+    steps: list[int] = []
+    matches: list[np.ndarray] = []
+
+    def look(step: int, model: Any, _metrics: Any) -> None:
+        steps.append(step)
+        matches.append(read_tree(model, held_out[:128], run.parents)["match"])
+
+    train(
+        crowd, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd", callbacks=[look],
+        rng=rng(run.seeds[0], "first layer", device=run.device), every=max(1, run.steps // run.looks), data="separate",
+    )  # fmt: skip
+    found = read_tree(crowd, held_out, run.parents)
+    return {"steps": np.array(steps), "match": np.stack(matches, -1), **{f"final {k}": v for k, v in found.items()}}
+
+
+def matching_model(states: int, length: int, temperature: float, floor: float) -> DisentangledTransformer:
+    """A¹ = 0; A² compares the last token with each position's fetched token, β₀ · identity; the readout counts.
+
+    Output log(p + floor). The point at which the gradient of the first layer measures χ² information.
+    """
+    model = DisentangledTransformer(vocab=states, length=length, heads=(1, 1), output="probabilities", floor=floor)
+    token, width = torch.arange(states), states + length
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.get_parameter("layers.1.attention.weight")[0, token, width + token] = temperature
+        model.unembed.weight[token, 2 * width + token] = 1.0
+    return model
 
 
 def read_tree(crowd: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.ndarray]:
