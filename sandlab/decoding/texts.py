@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from sandlab.decoding.decoder import Decoder
 from sandlab.decoding.grammars import GrammarVerifier, compile_grammar
 from sandlab.decoding.hugging_face import LanguageModel, load_language_model
-from sandlab.decoding.session import Generations, Status
-from sandlab.decoding.verifiers import NoisyVerifier, Verifier
+from sandlab.decoding.session import Event, Generations, Status
+from sandlab.decoding.verifiers import NoisyVerifier, TextVerifier, Verifier
 from sandlab.decoding.walks import VGB
 from sandlab.errors import BadInput, integer, nearest, number
 from sandlab.learning.progress import Progress
@@ -30,11 +32,13 @@ class Decoded:
     """One prompt's result.
 
     text, tokens   what was generated (without the prompt)
-    valid          whether the text belongs to the language; None without a grammar
+    valid          whether the text belongs to the language, or what a verifier of one's own says about it at the end
+                   (above ½); None without either
     status         "complete", "gave up" or "out of budget"; `message` says it in a sentence
     logprob        log-probability of the generated tokens under the model; None if the algorithm never asked it
     counters       queries to the model and to the verifier, backtracks, erased tokens, steps
     erased         the pieces of text that were written and taken back, in order (with trace=True)
+    events         everything that happened, for `draw_trace` (with trace=True)
     """
 
     prompt: str
@@ -46,9 +50,11 @@ class Decoded:
     logprob: float | None
     counters: dict[str, int]
     erased: tuple[str, ...] | None = None
+    events: tuple[Event, ...] | None = field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """For JSON; without the events, of which there may be thousands."""
+        return {name: value for name, value in asdict(self).items() if name != "events"}
 
 
 def decode_text(
@@ -60,7 +66,7 @@ def decode_text(
     regex: str | None = None,
     json_schema: str | Path | dict[str, Any] | None = None,
     whole: bool = False,
-    verifier: Verifier | None = None,
+    verifier: Verifier | Callable[[str], float] | None = None,
     error: float = 0.0,
     max_new: int = 64,
     budget: int | None = None,
@@ -78,7 +84,9 @@ def decode_text(
     algorithm    a decoder's registered name with `options` for its parameters, or a decoder
     grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path or dictionary)
     whole        the language describes prompt and answer together; otherwise the answer alone
-    verifier     any verifier of one's own instead of a grammar; it sees prompt and answer
+    verifier     one's own instead of a grammar: a function of the answer's text so far, which may be unfinished, to a
+                 number (at least ½: go on), or a `Verifier`, which sees the tokens of prompt and answer. A language
+                 given as well then only judges the result
     error        the grammar's verdicts on prefixes are flipped with this probability (complete texts are judged truly)
     budget       largest number of queries to the model per prompt (default: 4·max_new² + 100, at most 20 000)
     trace        keep what was erased
@@ -100,8 +108,11 @@ def decode_text(
     loaded = model if isinstance(model, LanguageModel) else load_language_model(model, device=device)
     starts = [loaded.encode(text) for text in texts]
     judge = _judge(language, loaded, texts, starts, whole)
-    guide: Verifier | None = verifier or judge
-    if judge is not None and verifier is None and error > 0:
+    own = verifier
+    if own is not None and not isinstance(own, Verifier):
+        own = TextVerifier(own, loaded.decode, [len(start) for start in starts])
+    guide: Verifier | None = own or judge
+    if judge is not None and own is None and error > 0:
         guide = NoisyVerifier(judge, error, seed=seed, prior=0.9 if decoder_reads_values(decoder) else None)
     bar = Progress(len(texts), "decoding", show=progress, unit="prompts")
     done = decoder.generate(
@@ -116,7 +127,8 @@ def decode_text(
         progress=bar,
     )
     bar.close()
-    return [_result(row, text, done, loaded, judge, max_new, budget) for row, text in enumerate(texts)]
+    inside = _inside(done, judge, own)
+    return [_result(row, text, done, loaded, inside[row], max_new, budget) for row, text in enumerate(texts)]
 
 
 def decoder_reads_values(decoder: Decoder) -> bool:
@@ -165,18 +177,26 @@ def _judge(
     return judge
 
 
+def _inside(done: Generations, judge: GrammarVerifier | None, own: Verifier | None) -> list[bool] | list[None]:
+    """Whether each text is in the language or, without one, good in the eyes of one's own verifier."""
+    if judge is not None:
+        return [judge.contains(row, done.string(row)[start:]) for row, start in enumerate(judge.starts)]
+    if own is not None:
+        rows = torch.arange(len(done), device=done.tokens.device)
+        return (own.outcome(done.tokens, done.lengths, rows) > 0.5).tolist()
+    return [None] * len(done)
+
+
 def _result(
     row: int,
     prompt: str,
     done: Generations,
     model: LanguageModel,
-    judge: GrammarVerifier | None,
+    inside: bool | None,
     max_new: int,
     budget: int,
 ) -> Decoded:
-    string, logprob = done.string(row), float(done.logprob[row])
-    tokens = done.generated(row)
-    inside = None if judge is None else judge.contains(row, string[judge.starts[row] :])
+    tokens, logprob = done.generated(row), float(done.logprob[row])
     status = Status(int(done.status[row]))
     valid = inside if status == Status.DONE or inside is None else False
     name, message = _words(status, valid, max_new, budget)
@@ -189,7 +209,8 @@ def _result(
         message=message,
         logprob=None if math.isnan(logprob) else logprob,
         counters={name: int(values[row]) for name, values in done.counters.items()},
-        erased=None if done.events is None else _erased(done, row, model),
+        erased=None if done.events is None else _erased(done.events[row], model),
+        events=None if done.events is None else tuple(done.events[row]),
     )
 
 
@@ -203,10 +224,10 @@ def _words(status: Status, valid: bool | None, max_new: int, budget: int) -> tup
     return "complete", "complete" if valid is None else "complete and in the language"
 
 
-def _erased(done: Generations, row: int, model: LanguageModel) -> tuple[str, ...]:
+def _erased(events: Sequence[Event], model: LanguageModel) -> tuple[str, ...]:
     """Runs of erased tokens as text; what was put back is left out."""
     pieces: list[list[int]] = []
-    for kind, run in groupby((done.events or [])[row], key=lambda event: event.kind):
+    for kind, run in groupby(events, key=lambda event: event.kind):
         tokens = [event.token for event in run]
         if kind == "erased":
             pieces.append(tokens[::-1])

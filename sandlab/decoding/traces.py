@@ -74,13 +74,24 @@ def draw_trace(axis: Axes, events: Sequence[Event], *, letter: Callable[[int], s
                 axis.plot([each.end] * 2, [each.position - 0.4, each.position + 0.4], "-", color=figures.COLOURS[1])
             if len(lives) <= _LETTERS_AT_MOST:
                 axis.text(each.begin + 0.25, each.position, letter(each.token), va="center", fontsize=8)
-        for colour, name in (KINDS[kind] for kind in KINDS if any(each.kind == kind for each in lives)):
-            axis.barh([0], [0], color=colour, label=name)
-        if any(each.erased for each in lives):
-            axis.barh([0], [0], color="#888888", alpha=0.35, label="taken back")
-        if any(each.rejected for each in lives):
-            axis.plot([], [], "-", color=figures.COLOURS[1], label="rejected")
         axis.set(xlabel="tokens written and taken back so far", ylabel="position in the string")
         axis.margins(x=0.01)
-        axis.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=4, fontsize=8, borderaxespad=0.0)
+        axis.legend(handles=_legend(lives), loc="upper left", bbox_to_anchor=(0, -0.2), ncols=4, fontsize=8)
         axis.locator_params(integer=True)
+
+
+def _legend(lives: Sequence[Lifetime]) -> list[Any]:
+    """What there is to see, and nothing else."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [
+        Patch(color=colour, label=name)
+        for kind, (colour, name) in KINDS.items()
+        if any(each.kind == kind for each in lives)
+    ]
+    if any(each.erased for each in lives):
+        handles.append(Patch(color="#888888", alpha=0.35, label="taken back"))
+    if any(each.rejected for each in lives):
+        handles.append(Line2D([], [], color=figures.COLOURS[1], label="rejected"))
+    return handles

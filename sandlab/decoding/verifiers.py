@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from sandlab.decoding.streams import hashed_prefix, mix, to_unit
 from sandlab.errors import BadInput, integer, number
 
-__all__ = ["FunctionVerifier", "LanguageVerifier", "NoisyVerifier", "RandomVerifier", "Verifier"]
+__all__ = ["FunctionVerifier", "LanguageVerifier", "NoisyVerifier", "RandomVerifier", "TextVerifier", "Verifier"]
 
 
 class Verifier:
@@ -63,6 +63,25 @@ def extended(
     wide = torch.cat([tokens, tokens.new_zeros(len(tokens), 1)], 1).repeat_interleave(count, 0)
     wide[torch.arange(len(wide), device=wide.device), lengths.repeat_interleave(count)] = letters.repeat(len(tokens))
     return wide
+
+
+class TextVerifier(Verifier):
+    """A function of the text written so far as a verifier: the prompt's tokens are left out, the rest is decoded.
+
+    read      tokens → text, for instance `LanguageModel.decode`
+    starts    where each string's text begins
+    The function is called once per string, and |Σ| times where all one-token extensions are asked for.
+    """
+
+    def __init__(
+        self, function: Callable[[str], float], read: Callable[[Sequence[int]], str], starts: Sequence[int]
+    ) -> None:
+        self.function, self.read, self.starts = function, read, list(starts)
+
+    def value(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        listed = zip(tokens.tolist(), lengths.tolist(), rows.tolist())
+        texts = [self.read(string[self.starts[row] : cut]) for string, cut, row in listed]
+        return torch.tensor([float(self.function(text)) for text in texts], dtype=torch.float64, device=tokens.device)
 
 
 class FunctionVerifier(Verifier):

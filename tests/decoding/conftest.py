@@ -71,7 +71,11 @@ def random_folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def json_folder(tmp_path_factory) -> Path:
     """A model that has seen "Person 17: {...}" and writes such objects, most of them valid."""
-    folder = tmp_path_factory.mktemp("json-model")
+    return train_json_model(tmp_path_factory.mktemp("json-model"))
+
+
+def train_json_model(folder: Path) -> Path:
+    """Some seconds of training on people written as JSON, saved into the folder."""
     texts = documents(1500)
     tokenizer = tokenizer_of([*texts, *(f"Person {number}: " for number in range(100))])
     tokenizer.save_pretrained(folder)

@@ -291,3 +291,34 @@ def test_what_was_erased_and_what_was_kept_are_all_that_was_written(json_folder,
     # The best candidate was erased, too, before it was put back: it is not told among the erased ones.
     kept = [result for result in results if result.text not in result.erased]
     assert len(kept) >= 18
+
+
+def test_a_function_of_the_text_is_a_verifier(json_folder):
+    seen: list[str] = []
+
+    def no_kurt(text: str) -> bool:
+        seen.append(text)
+        return "Kurt" not in text
+
+    options = {"quota": 20, "stride": 3, "redo": "none"}
+    results = decode_text(json_folder, people(30), algorithm="backtrack", verifier=no_kurt, max_new=40, options=options)
+    assert all("Kurt" not in result.text and result.valid for result in results)
+    assert sum(result.counters["backtracks"] for result in results) > 0
+    # It sees the answer alone, token by token, and nothing of the prompt or of the end token.
+    assert all("Person" not in text and "</s>" not in text for text in seen)
+    walk = decode_text(json_folder, people(2), algorithm="value-guided", verifier=no_kurt, max_new=40)
+    assert all("Kurt" not in result.text for result in walk)
+
+
+def test_one_s_own_verifier_guides_and_a_language_beside_it_judges(json_folder):
+    results = decode_text(
+        json_folder, people(40), algorithm="backtrack", verifier=lambda text: 1.0, json_schema=SCHEMA, max_new=40
+    )
+    assert [result.valid for result in results] == [obeys(result.text) for result in results]
+    assert not all(result.valid for result in results)
+
+
+def test_events_are_kept_for_pictures_and_left_out_of_json(json_folder):
+    (result,) = decode_text(json_folder, "Person 1: ", json_schema=SCHEMA, max_new=40, trace=True)
+    assert sum(event.kind == "erased" for event in result.events) == result.counters["tokens_erased"]
+    assert "events" not in result.as_dict() and json.loads(json.dumps(result.as_dict()))["valid"]

@@ -1,0 +1,76 @@
+"""The how-to pages run: their files are written, their commands called and their Python executed, in order."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import sandlab as sl
+from sandlab.cli import call
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
+FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(kind, title or "", text) for kind, title, text in FENCE.findall(page.read_text(encoding="utf-8"))]
+
+
+def run_page(page: Path) -> dict:
+    """Everything that a reader would do, in the current folder; the names its Python leaves behind."""
+    names: dict = {"__name__": page.stem}
+    for block in blocks(page):
+        if block.title:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            exec(compile(block.text, page.name, "exec"), names)
+        elif block.language == "sh":
+            for line in block.text.splitlines():
+                expected = re.search(r"# exit code (\d)", line)
+                words = shlex.split(line, comments=True)
+                assert words[0] == "sandlab", f"only SandLab's own commands are run here, got {line}"
+                assert call(words[1:]) == (int(expected[1]) if expected else 0), line
+    return names
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory) -> Path:
+    """The small model of tests/decoding, trained on people written as JSON."""
+    found = importlib.util.spec_from_file_location("small_models", ROOT / "tests" / "decoding" / "conftest.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module.train_json_model(tmp_path_factory.mktemp("howto") / "my-model")
+
+
+def test_decoding_with_a_verifier(model_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-model").symlink_to(model_folder)
+    names = run_page(ROOT / "docs" / "howto" / "decode-with-a-verifier.md")
+    assert sum(each.valid for each in names["plain"]) < 60
+    assert sum(each.valid for each in names["guided"]) > 80
+    assert sum("Kurt" in each.text for each in names["kept"]) < sum("Kurt" in each.text for each in names["free"])
+    assert (tmp_path / "run.svg").read_text().count("<svg") == 1
+    assert "complete and in the language" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_has_a_language_and_every_link_a_target(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count("\n```") == 2 * len(blocks(page))
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        kind, name = Path(target).parts[-2:]
+        known = (page.parent / target).exists() or name.removesuffix(".md") in sl.names(kind)
+        assert known, target
