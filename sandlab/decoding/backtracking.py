@@ -129,14 +129,17 @@ class Backtracking(Decoder):
             redo[rows] = self.stride
 
     def _new(self, session: Session, rows: Tensor, refused: Tensor, past: list[Tensor]) -> Tensor:
-        """Rows that have not backtracked from this very string before; their strings are remembered."""
+        """Rows that have not backtracked from this very string before; the k-th such string goes into past[k]."""
         prints = hashed_prefix(session.tokens[rows], session.lengths[rows], 0)
         fresh = torch.ones_like(refused)
         for earlier in past:
             fresh &= earlier[rows] != prints
-        taken = torch.zeros_like(session.lengths)
-        taken[rows[refused & fresh]] = prints[refused & fresh]
-        past.append(taken)
+        taken = rows[refused & fresh]
+        counts = session.counters["backtracks"][taken]
+        while len(taken) and len(past) <= int(counts.max()):
+            past.append(torch.zeros_like(session.lengths))
+        for count, column in enumerate(past):
+            column[taken[counts == count]] = prints[refused & fresh][counts == count]
         return fresh
 
 

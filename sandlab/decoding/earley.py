@@ -178,7 +178,8 @@ class EarleyVerifier(Verifier):
 
     vocabulary  the terminal each token stands for; a token that is none of them is never accepted
     eos, skip   a token that ends a word; so many tokens at the beginning are not read (a start token)
-    Charts of prefixes are kept: a string that grows or shrinks by a token costs one set (Earley 1970).
+    Charts of prefixes are kept: a string that grows or shrinks by a token costs one set (Earley 1970). Their number is
+    bounded by the size of the batch; beyond it they are forgotten and read again.
     """
 
     def __init__(
@@ -196,9 +197,12 @@ class EarleyVerifier(Verifier):
         self.grammar, self.vocabulary = grammar, list(vocabulary)
         self.length, self.eos, self.skip = length, eos, skip
         self.charts: dict[tuple[int, ...], Chart | None] = {(): Chart(grammar)}
+        self.most = 100_000
 
     def start(self, strings: int, capacity: int) -> None:
         self.charts = {(): self.charts[()]}
+        # Room for every prefix of every string and all of its one-token extensions.
+        self.most = max(1000, strings * capacity * (len(self.vocabulary) + 1))
 
     def value(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self._each(tokens, lengths, self._alive)
@@ -226,6 +230,8 @@ class EarleyVerifier(Verifier):
         return chart is not None and chart.complete and (self.length is None or len(prefix) <= self.length)
 
     def _chart(self, prefix: tuple[int, ...]) -> Chart | None:
+        if len(self.charts) > self.most:
+            self.charts = {(): self.charts[()]}
         known = len(prefix)
         while prefix[:known] not in self.charts:
             known -= 1

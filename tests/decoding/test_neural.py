@@ -7,11 +7,12 @@ import torch
 
 import sandlab as sl
 from sandlab.decoding.backtracking import Backtracking
+from sandlab.decoding.blocks import BlockBestOfN
 from sandlab.decoding.neural import ModelGenerator, RecomputingGenerator, generator_of
-from sandlab.decoding.rejection import BestOfN, Rejection, TokenwiseRejection
-from sandlab.decoding.sampling import Sampling
+from sandlab.decoding.rejection import BestOfN, EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
+from sandlab.decoding.sampling import Nucleus, Sampling
 from sandlab.decoding.verifiers import FunctionVerifier, LanguageVerifier
-from sandlab.decoding.walks import VGB
+from sandlab.decoding.walks import VGB, SinclairJerrum, ValueGuided
 from sandlab.models.transformer import Transformer
 from sandlab.worlds.dyck import Dyck
 
@@ -74,6 +75,80 @@ def test_the_network_is_evaluated_once_per_query():
         generator, starts, verifier=LanguageVerifier(WORLD), max_new=room, eos=5, rng=sl.rng(2)
     )
     assert generator.evaluations < done.total("oracle_calls")
+
+
+EVERY = [
+    Sampling(),
+    Nucleus(),
+    BestOfN(candidates=2),
+    BlockBestOfN(candidates=2, block=3),
+    Rejection(max_tries=3),
+    EarlyAbort(max_tries=5),
+    TokenwiseRejection(max_draws=20),
+    ExhaustiveSearch(),
+    Backtracking(quota=4, stride=3),
+    Backtracking(quota=4, stride=3, check="before", keep_prompt=1, forbid_repeat=True),
+    Backtracking(quota=4, stride=3, redo="released"),
+    ValueGuided(),
+    VGB(max_steps=60),
+    VGB(base="constrained"),
+    VGB(returns="uniform-time", max_steps=30, restarts=2),
+    SinclairJerrum(returns="final", max_steps=40),
+]
+
+
+class Watched(ModelGenerator):
+    """Notes every law that is asked for."""
+
+    def __init__(self, network) -> None:
+        super().__init__(network)
+        self.asked: list[tuple[int, tuple[int, ...]]] = []
+
+    def next_logprobs(self, tokens, lengths, rows):
+        listed = zip(rows.tolist(), tokens.tolist(), lengths.tolist())
+        self.asked += [(row, tuple(string[:cut])) for row, string, cut in listed]
+        return super().next_logprobs(tokens, lengths, rows)
+
+
+@pytest.mark.parametrize("decoder", EVERY, ids=lambda decoder: type(decoder).__name__)
+def test_every_query_asks_for_one_law_and_only_a_new_prefix_costs_a_pass(decoder):
+    starts, room = prompts(12)
+    generator = Watched(model())
+    done = decoder.generate(
+        generator, starts, verifier=LanguageVerifier(WORLD), max_new=room, eos=5, rng=sl.rng(2), budget=60
+    )
+    assert len(generator.asked) == done.total("oracle_calls")
+    last: dict[int, tuple[int, ...]] = {}
+    passes = 0
+    for row, prefix in generator.asked:
+        passes += last.get(row) != prefix
+        last[row] = prefix
+    assert generator.evaluations == passes
+
+
+def held(generator: ModelGenerator) -> int:
+    """Bytes of everything that the generator keeps."""
+    slots = [tensor for slot in generator.cache.slots for tensor in (slot.keys, slot.values)]
+    kept = [*slots, generator.read_tokens, generator.read_lengths, generator.last_logprobs]
+    return sum(tensor.numel() * tensor.element_size() for tensor in kept)
+
+
+def test_memory_per_prompt_depends_neither_on_how_long_it_takes_nor_on_the_number_of_prompts():
+    network = model()
+
+    def after(prompt_count: int, budget: int) -> float:
+        generator = ModelGenerator(network)
+        VGB(returns="final", max_steps=10**6).generate(
+            generator,
+            [[4]] * prompt_count,
+            verifier=FunctionVerifier(lambda tokens, lengths: torch.ones(len(lengths))),
+            max_new=12,
+            rng=sl.rng(0),
+            budget=budget,
+        )
+        return held(generator) / prompt_count
+
+    assert after(4, 5) == after(4, 300) == after(32, 40)
 
 
 def test_features_and_laws_of_one_prefix_cost_one_evaluation_and_equal_the_recorded_ones():
