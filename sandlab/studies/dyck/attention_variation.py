@@ -214,5 +214,5 @@ def _bars(rows: list[dict[str, Any]]) -> Any:
     axis.barh([place + 0.4 for place in range(len(rows))], firsts, height=0.38, label="first layer")
     axis.set_yticks([place + 0.2 for place in range(len(rows))], names, fontsize=8)
     axis.set(xlabel="mean ‖A₁ − A₂‖² between seeds")
-    axis.legend()
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -296,10 +296,10 @@ def _pump(model: BalanceTransformer, pairs: int) -> float:
 def theorems(config: Settings, lab: Lab) -> Outcome:
     """Random attention scores that satisfy the balance condition, each completed to an exact Dyck generator.
 
-    Top: attention of three of them on one word; all three generate bounded Dyck prefixes with an error below 1e-6 at
-    every position. Bottom left: when matched pairs are pumped in between, a balanced model keeps the top of the stack,
-    one with disturbed attention forgets it like 1/n. Bottom right: loss above the best against the balance violation,
-    for disturbances from 0 to 1.
+    The maps are the attention of three of them on one word; all three generate bounded Dyck prefixes with an error
+    below 1e-6 at every position. Fourth panel: when matched pairs are pumped in between, a balanced model keeps the top
+    of the stack, one with disturbed attention forgets it like 1/n. Last panel: loss above the best against the balance
+    violation, for disturbances from 0 to 1.
 
     Both directions of the theorem are checked on random draws: balanced scores on random linearly independent
     embeddings are completed to exact models; models with all weights drawn at random are wrong on one of two words

@@ -182,7 +182,7 @@ def _draw(found: list[dict[str, Any]], config: Settings) -> Any:
             if name == "lone" and length < config.longest:
                 axis.axvline(length, color=colour, linewidth=0.7, linestyle="--")
         axis.axvline(config.length, color="#555555", linewidth=1.0, linestyle=":")
-        axis.annotate(" training length", (config.length, 0.5), fontsize=8, color="#555555")
+        axis.annotate("training length ", (config.length, 0.97), fontsize=8, color="#555555", ha="right")
         axis.set(title=title, xlabel="queries after the latest write", ylabel="attention on it", ylim=(0, 1.05))
         axis.set_xscale("log")
     return figure

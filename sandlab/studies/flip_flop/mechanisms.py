@@ -175,6 +175,6 @@ def _differences(found: dict[str, dict[str, Any]]) -> Any:
             curves = differences[:, layer].T
             figures.band(axis, film["steps"], curves, label=f"layer {layer + 1}")
         axis.set(title=kind, xlabel="training step")
-    axes[0].set_ylabel("distance between two heads of a layer")
+    axes[0].set_ylabel("distance between heads")
     axes[0].legend()
     return figure

@@ -354,13 +354,14 @@ def _draw(errors: np.ndarray) -> Any:
     for norm in (1, 2, 4, 6):
         axes[1].semilogx(lengths, [dilution_bound(norm, int(t)) for t in lengths], label=f"σ = {norm}")
     axes[1].set(title="bounded attention dilutes", xlabel="length", ylabel="largest possible weight")
-    axes[1].legend()
+    axes[1].set_ylim(-0.03, 1.35)
+    axes[1].legend(ncols=2, loc="upper right")
     curvatures = np.linspace(-2, 2, 81)
     ends = np.array([memory_head(k).failure_lengths(4000) for k in curvatures], dtype=float)
     axes[2].semilogy(curvatures, ends[:, 0], label="forgets the only write")
     axes[2].semilogy(curvatures, ends[:, 1], label="prefers the older write")
     axes[2].set(title="linear positions drift", xlabel="curvature κ", ylabel="first failing length")
-    axes[2].legend(loc="lower right")
+    axes[2].legend(loc="upper right")
     windows = np.arange(1, 200)
     for share in (0.98, 0.8, 0.1):
         world = FlipFlop.ignoring(share)
