@@ -146,3 +146,9 @@ def test_attention_to_the_start_is_read_off_the_recorded_pattern():
     assert found["dormant"].shape == found["active"].shape
     # Attention of the untrained model is nearly uniform: 1/(t + 1) on the start token, t = 2 … 9.
     assert found["dormant"][:, 0] == pytest.approx(np.mean([1 / (t + 1) for t in range(2, 10)]), abs=0.05)
+
+
+def test_every_circuit_of_the_chapter_is_exact():
+    found = verdicts("markov/constructions", seeds=2, states=(2, 3), orders=(1, 2), examples=20, kernels=2000)
+    exact = ("causal-graph", "several-parents", "induction-head", "three-layers", "two-layers", "sharpness")
+    assert {found[name] for name in (*exact, "disentangled", "two-state-information", "chow-liu")} == {"holds"}
