@@ -13,7 +13,7 @@ from sandlab.errors import integer, number, require
 from sandlab.models.dyck_codes import BalanceTransformer
 from sandlab.registry import register
 
-__all__ = ["balanced_dyck", "random_balanced_scores", "uniform_dyck", "zero_head"]
+__all__ = ["balanced_dyck", "random_balanced_scores", "stack_like_scores", "uniform_dyck", "zero_head"]
 
 
 def _open(kind: int, level: int, depth: int) -> int:
@@ -39,6 +39,25 @@ def random_balanced_scores(
         row = _open(kind, level, depth)
         difference = scores[row, queries] - scores[row + 1, queries]
         scores[row, queries] -= difference - difference.mean()
+    return scores
+
+
+def stack_like_scores(types: int, depth: int, *, strength: float = 6.0) -> Float[Tensor, "key query"]:
+    """Balanced attention scores that look like a stack: queries prefer the level of the bracket to be closed next.
+
+    An opening query prefers brackets like itself, a closing one of level d all brackets of level d − 1, opening and
+    closing alike: their difference is 0 for every query, so the balance condition holds. On a word without earlier
+    brackets of that level the maximum is the last unmatched bracket.
+    """
+    codes = 2 * types * depth + 1
+    scores = torch.zeros(codes, codes, dtype=torch.float64)
+    for kind, level in _pairs(types, depth):
+        opening = _open(kind, level, depth)
+        scores[opening, opening] = strength
+        for other, below in _pairs(types, depth):
+            if below == level - 1:
+                key = _open(other, below, depth)
+                scores[[key, key + 1], opening + 1] = strength
     return scores
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, uniform_dyck, zero_head
+from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, stack_like_scores, uniform_dyck, zero_head
 from sandlab.lenses.balance import balance_gap, balance_report, balance_violation, contribution
 from sandlab.models.dyck_codes import BalanceTransformer, MinimalDyck, code_table, depth_codes
 from sandlab.worlds.dyck import Dyck
@@ -69,6 +69,18 @@ def test_twenty_random_balanced_attentions_are_all_perfect() -> None:
         maps.append(scores[:, 3].softmax(0))
     distances = torch.pdist(torch.stack(maps), 1) / 2
     assert float(distances.mean()) > 0.3  # perfect models, very different attention
+
+
+def test_stack_like_attention_is_balanced_exact_and_points_at_the_bracket_to_be_closed() -> None:
+    scores = stack_like_scores(2, 4)
+    assert balance_gap(scores, 2, 4) == 0.0
+    model = balanced_dyck(scores=scores)
+    assert worst_error(model, Dyck(types=2, depth=4, length=400)) < 1e-6
+    word = torch.tensor([[4, 0, 2, 0, 0, 1, 1, 3]])  # START ( [ ( ( ) ) ]
+    with sl.record(model, "layers.0.pattern") as tape, torch.no_grad():
+        model.law(word)
+    assert tape["layers.0.pattern"][0].argmax(-1)[1:].tolist() == [1, 2, 3, 4, 3, 2, 1]
+    assert float(tape["layers.0.pattern"][0, -1, 1]) > 0.9
 
 
 def unbalanced(noise: float = 0.3) -> BalanceTransformer:

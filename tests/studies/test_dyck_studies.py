@@ -11,11 +11,11 @@ from sandlab.studies.dyck import (
     balance,
     copying,
     embeddings,
+    exact_models,
     lemmas,
     prefixes,
     pruning,
     runs,
-    theorems,
     variation_table,
     violation_bound,
 )
@@ -64,7 +64,7 @@ def test_copying_targets_are_the_inputs() -> None:
 
 
 def test_exact_models_stay_exact_and_disturbed_ones_do_not() -> None:
-    found = theorems.examine(theorems.BalanceJob(0, 60, 2, 3))
+    found = exact_models.examine(exact_models.BalanceJob(0, 60, 2, 3))
     assert found["errors"][0] < 1e-9 and found["errors"][-1] > 0.1
     assert found["gap"] < 1e-12
 

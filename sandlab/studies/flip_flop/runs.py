@@ -22,6 +22,7 @@ from sandlab.lenses.tail_errors import error_curve, tail_error, wrong_targets
 from sandlab.models.recurrent import LSTM
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
+from sandlab.worlds.base import Batch
 from sandlab.worlds.flip_flop import FlipFlop
 
 __all__ = ["SETS", "SOURCE", "Run", "by_seed", "evaluation_worlds", "split_seeds", "train_run"]
@@ -95,7 +96,7 @@ def _train_and_test(run: Run) -> dict[str, Any]:
     fixed = {name: world.sample(200, rng=rng(7, name, device=device)) for name, world in evaluation_worlds(run).items()}
 
     def errors(model: Any) -> dict[str, Any]:
-        return {name: wrong_targets(model, batch).flatten(1).sum(1) / batch.mask.sum() for name, batch in fixed.items()}
+        return {name: _rates(model, batch) for name, batch in fixed.items()}
 
     histories = _train(crowd, run, run.ignore, run.steps, errors, "data")
     curves = {name: np.stack([history.metrics[name] for history in histories]) for name in SETS}
@@ -104,6 +105,8 @@ def _train_and_test(run: Run) -> dict[str, Any]:
         "curves": curves,
         "loss": np.stack([history.loss for history in histories]),
         "first": _final(crowd, run),
+        "bits": {name: _rates(crowd, batch, slice(3, 5)) for name, batch in fixed.items()},
+        "free": {name: _rates(crowd, batch) for name, batch in fixed.items()},
         "parameters": sum(weight.numel() for weight in crowd.template.parameters()),
     }
     if run.extra_steps:
@@ -186,6 +189,12 @@ def _final(crowd: Population, run: Run) -> dict[str, Any]:
         found[name] = np.array([rate.rate for rate in rates])  # type: ignore[union-attr]
         found[f"{name}_errors"] = np.array([rate.errors for rate in rates])  # type: ignore[union-attr]
     return found
+
+
+def _rates(crowd: Any, batch: Batch, among: slice | None = None) -> np.ndarray:
+    """Read error of each seed on one batch; `among` restricts the answers that are compared."""
+    wrong = wrong_targets(crowd, batch, among=among).flatten(1).sum(1)
+    return (wrong / batch.mask.sum()).cpu().numpy()
 
 
 def _excess(crowd: Population, run: Run) -> np.ndarray:
