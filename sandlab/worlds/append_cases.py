@@ -7,31 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, number, require
 from sandlab.registry import register
+from sandlab.worlds.append_calls import BODIES, FUNCTIONS, MEANINGFUL, Cases
+from sandlab.worlds.append_checking import CaseError, can_be_completed, find_error
 from sandlab.worlds.base import Batch, World
 
 __all__ = ["MEANINGFUL", "OOD_NAMES", "AppendCases"]
 
-# name → (parameters, body). The name is used with its own body only, unless a test asks for the contrary.
-BODIES = {
-    "append": ("(l, item):\n    assert type(l) is list\n", "    l.append(item)\n    return l\n"),
-    "prepend": ("(l, item):\n    assert type(l) is list\n", "    return [item] + l\n"),
-    "pop": ("(l):\n    assert type(l) is list\n", "    l.pop()\n    return l\n"),
-    "sum": ("(l):\n    assert type(l) is list\n", "    return sum(l)\n"),
-    "max": ("(l):\n    assert type(l) is list\n", "    return max(l)\n"),
-    "min": ("(l):\n    assert type(l) is list\n", "    return min(l)\n"),
-    "add": ("(a, b):\n", "    return a + b\n"),
-    "sub": ("(a, b):\n", "    return a - b\n"),
-    "mul": ("(a, b):\n", "    return a * b\n"),
-}
-FUNCTIONS = tuple(BODIES)
-MEANINGFUL = ("pop", "sum", "max", "min", "add", "sub", "mul")
 OOD_NAMES = ("pop", "add", "sub", "mul", "div", "max", "min", "std", "avg", "exp")
-LISTS = ("append", "prepend", "pop", "sum", "max", "min")
 PIECES = [
     "def ",
     "assert ",
@@ -73,8 +60,10 @@ class AppendCases(World):
     test lines is wrong: a wrong element, elements in the wrong order, a missing bracket, or the tests end early.
     Only the second function's lines are ever wrong. Tokens are characters and a few frequent pieces of text.
 
-    cases      test lines per function; `longest` elements in a list, entries 0–9
+    cases      test lines of the second function; `longest` elements in a list, entries 0–9
+    examples   test lines of the first (None: as many)
     functions  which of the functions occur
+    favour     an entry e of a list has probability ∝ (e + 1)^(−favour): 0 uniform; people's tests favour small numbers
     After the task of Botta, Li et al. 2025 (test cases of list append, written there by a 7-billion-parameter model).
     """
 
@@ -83,12 +72,17 @@ class AppendCases(World):
     functions: tuple[str, ...] = FUNCTIONS
     meaningful: float = 0.3
     errors: float = 0.15
+    favour: float = 0.0
+    examples: int | None = None
 
     def __post_init__(self) -> None:
         integer("cases", self.cases, low=1, high=9)
+        if self.examples is not None:
+            integer("examples", self.examples, low=1, high=9)
         integer("longest", self.longest, low=1, high=9)
         number("meaningful", self.meaningful, low=0.0, high=1.0)
         number("errors", self.errors, low=0.0, high=1.0)
+        number("favour", self.favour, low=0.0)
         object.__setattr__(self, "functions", tuple(self.functions))
         require(len(self.functions) >= 1, "functions", self.functions, "at least one")
         for name in self.functions:
@@ -123,8 +117,13 @@ class AppendCases(World):
     @property
     def length(self) -> int:
         """Tokens of the longest document, START and END included."""
-        demonstration = 7 + self.cases * 12
+        demonstration = 7 + self.shown * 12
         return 2 + demonstration + 12 + self.cases * (4 * self.longest + 16)
+
+    @property
+    def shown(self) -> int:
+        """Test lines of the example."""
+        return self.cases if self.examples is None else self.examples
 
     def encode(self, text: str) -> list[int]:
         """The longest pieces first, else single characters."""
@@ -149,6 +148,54 @@ class AppendCases(World):
         head = self._head(torch.tensor([[ord(letter) - ord("a") for letter in name]]), [FUNCTIONS.index(function)])
         columns = torch.cat([self._demonstration(1, rng).cpu(), head], 1)[0]
         return [self.start_token, *columns[columns >= 0].tolist()]
+
+    # ------------------------------------------------------------------ membership
+
+    def completable(self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"]) -> Bool[Tensor, "row"]:
+        """Whether a prompt for append with a beginning of its test cases can still become `cases` correct lines."""
+        ended = (tokens.gather(1, (lengths - 1).unsqueeze(1)).squeeze(1) == self.end_token).tolist()
+        verdicts = [
+            self._finished(text, name) if over else can_be_completed(text, name, self.cases)
+            for (name, text, _), over in zip(self._answers(tokens, lengths), ended)
+        ]
+        return torch.tensor(verdicts, dtype=torch.bool, device=tokens.device)
+
+    def contains(self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"]) -> Bool[Tensor, "row"]:
+        """Whether a prompt for append is followed by `cases` correct lines; what stands behind them is not judged."""
+        verdicts = [self._finished(text, name) for name, text, _ in self._answers(tokens, lengths)]
+        return torch.tensor(verdicts, dtype=torch.bool, device=tokens.device)
+
+    def _finished(self, text: str, name: str) -> bool:
+        error = find_error(text, name, self.cases)
+        return error is None or error[1] is CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION
+
+    def first_error(self, tokens: Sequence[int]) -> tuple[int, CaseError] | None:
+        """Place of the first wrong token of a finished string (its length, if the wrong thing is that it is cut off).
+
+        The token that contains the first wrong character; what stands behind the last line is not judged.
+        """
+        row = torch.tensor([list(tokens)])
+        ((name, text, begin),) = self._answers(row, torch.tensor([len(tokens)]))
+        error = find_error(text, name, self.cases)
+        if error is None or error[1] is CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION:
+            return None
+        written = 0
+        for place in range(begin, len(tokens)):
+            written += len(self.letters[tokens[place]]) if tokens[place] > 1 else 0
+            if written > error[0] or tokens[place] == self.end_token:
+                return place, error[1]
+        return len(tokens), error[1]
+
+    def _answers(self, tokens: Tensor, lengths: Tensor) -> list[tuple[str, str, int]]:
+        """Name, text behind the last request for test cases, and where it begins, of each row."""
+        request, found = self._index[", one in each line:\n"], []
+        for row, length in zip(tokens.tolist(), lengths.tolist()):
+            begin = length - row[:length][::-1].index(request) if request in row[:length] else None
+            if begin is None:
+                raise BadInput("a string holds no request for test cases: begin it with AppendCases.prompt")
+            name = self.render(row[begin - 4 : begin - 1])
+            found.append((name, self.render(row[begin:length]), begin))
+        return found
 
     # ------------------------------------------------------------------ sampling
 
@@ -193,12 +240,12 @@ class AppendCases(World):
     def _demonstration(self, n: int, rng: torch.Generator) -> Int[Tensor, "n column"]:
         """def f(a, b) with its cases: numbers 1–9, always right."""
         device = rng.device
-        pairs = torch.randint(1, 10, (n, self.cases, 2), generator=rng, device=device)
-        head = self._columns(f"def f(a, b):\n    return a + b\n\nList {self.cases}", n, device)
+        pairs = torch.randint(1, 10, (n, self.shown, 2), generator=rng, device=device)
+        head = self._columns(f"def f(a, b):\n    return a + b\n\nList {self.shown}", n, device)
         ask = self._columns(" test cases of the above function f, one in each line:\n", n, device)
 
         def column(text: str) -> Tensor:
-            return torch.full((n, self.cases, 1), self._index[text], device=device)
+            return torch.full((n, self.shown, 1), self._index[text], device=device)
 
         parts = [column("assert "), column("f"), column("("), self._digits(pairs[..., :1]).flatten(2)]
         parts += [column(", "), self._digits(pairs[..., 1:]).flatten(2), column(")"), column(" == ")]
@@ -221,7 +268,7 @@ class AppendCases(World):
         """Columns of all test lines (some wrong), and how many lines each document has."""
         n, device = len(kinds), kinds.device
         many = kinds.repeat_interleave(self.cases)
-        cases = Cases.drawn(many, self.longest, rng)
+        cases = Cases.drawn(many, self.longest, rng, self.favour)
         wrong = torch.rand(n, self.cases, generator=rng, device=device) < self.errors
         how = torch.randint(4, (n, self.cases), generator=rng, device=device)
         result, sizes = cases.damaged(wrong.flatten() & (how.flatten() < 2), how.flatten(), rng)
@@ -268,86 +315,6 @@ class AppendCases(World):
         opening = torch.full((m, 1), self._index["["], device=elements.device)
         ending = torch.full_like(opening, self._index["]"]) if closing is None else closing.unsqueeze(1)
         return torch.cat([opening, inner, ending], 1)
-
-
-@dataclass(frozen=True)
-class Cases:
-    """Arguments of many calls, of one function each."""
-
-    kinds: Int[Tensor, "call"]
-    elements: Int[Tensor, "call entry"]
-    sizes: Int[Tensor, "call"]
-    item: Int[Tensor, "call"]
-
-    @classmethod
-    def drawn(cls, kinds: Tensor, longest: int, rng: torch.Generator) -> Cases:
-        """Lists of 0 to `longest` digits (at least one where the function needs it), numbers 0–9."""
-        device, m = kinds.device, len(kinds)
-        elements = torch.randint(10, (m, longest + 1), generator=rng, device=device)
-        sizes = torch.randint(longest + 1, (m,), generator=rng, device=device)
-        may_be_empty = _among(kinds, ("append", "prepend"))
-        sizes = torch.where(may_be_empty, sizes, sizes.clamp(min=1))
-        item = torch.randint(10, (m,), generator=rng, device=device)
-        # Differences stay positive.
-        high, low = torch.maximum(elements[:, 0], item), torch.minimum(elements[:, 0], item)
-        minus = _among(kinds, ("sub",))
-        elements[:, 0], item = torch.where(minus, high, elements[:, 0]), torch.where(minus, low, item)
-        return cls(kinds, elements, sizes, item)
-
-    @property
-    def takes_list(self) -> Tensor:
-        return _among(self.kinds, LISTS)
-
-    @property
-    def takes_two(self) -> Tensor:
-        return _among(self.kinds, ("append", "prepend", "add", "sub", "mul"))
-
-    @property
-    def gives_list(self) -> Tensor:
-        return _among(self.kinds, ("append", "prepend", "pop"))
-
-    def result(self, *, swapped: bool = False) -> tuple[Int[Tensor, "call entry"], Int[Tensor, "call"]]:
-        """What the call returns, a number in the first entry; swapped: append and prepend exchanged."""
-        place = torch.arange(self.elements.shape[1], device=self.kinds.device)
-        inside = place < self.sizes.unsqueeze(1)
-        end = self.elements.clone()
-        end.scatter_(1, self.sizes.unsqueeze(1), self.item.unsqueeze(1))
-        begin = torch.cat([self.item.unsqueeze(1), self.elements[:, :-1]], 1)
-        grows = _among(self.kinds, ("append", "prepend"))
-        at_end = _among(self.kinds, ("prepend",) if swapped else ("append",)).unsqueeze(1)
-        lists = torch.where(grows.unsqueeze(1), torch.where(at_end, end, begin), self.elements)
-        sizes = torch.where(grows, self.sizes + 1, self.sizes - 1)
-        a, b = self.elements[:, 0], self.item
-        numbers = {
-            "sum": (self.elements * inside).sum(1),
-            "max": torch.where(inside, self.elements, -1).amax(1),
-            "min": torch.where(inside, self.elements, 10).amin(1),
-            "add": a + b,
-            "sub": a - b,
-            "mul": a * b,
-        }
-        first = lists[:, 0]
-        for name, value in numbers.items():
-            first = torch.where(_among(self.kinds, (name,)), value, first)
-        return torch.cat([first.unsqueeze(1), lists[:, 1:]], 1), sizes
-
-    def damaged(self, wrong: Tensor, how: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Results, some of them wrong: a changed entry (how = 0), or the wrong order (1, a change where it is none)."""
-        right, sizes = self.result()
-        other, _ = self.result(swapped=True)
-        shift = torch.randint(1, 10, (len(wrong),), generator=rng, device=wrong.device)
-        place = torch.rand(len(wrong), generator=rng, device=wrong.device)
-        spot = torch.where(self.gives_list, (place * sizes.clamp(min=1)).long(), 0).unsqueeze(1)
-        value = right.gather(1, spot).squeeze(1)
-        changed = right.scatter(1, spot, (value // 10 * 10 + (value + shift) % 10).unsqueeze(1))
-        reorder = (how == 1) & (other != right).any(1) & _among(self.kinds, ("append", "prepend"))
-        result = torch.where((wrong & reorder).unsqueeze(1), other, right)
-        return torch.where((wrong & ~reorder).unsqueeze(1), changed, result), sizes
-
-
-def _among(kinds: Tensor, names: tuple[str, ...]) -> Tensor:
-    chosen = torch.tensor([FUNCTIONS.index(name) for name in names], device=kinds.device)
-    return (kinds.unsqueeze(-1) == chosen).any(-1)
 
 
 def _close_ranks(columns: Tensor, filler: int, width: int) -> tuple[Int[Tensor, "n width"], Int[Tensor, "n"]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 __all__ = ["CaseError", "CaseScore", "ParsedCase", "can_be_completed", "find_error", "parse_cases", "score_cases"]
 
@@ -136,6 +137,7 @@ def find_error(text: str, name: str, cases: int = 8) -> tuple[int, CaseError] | 
     return None if done else (len(text), CaseError.FEWER_TEST_CASES_THAN_EXPECTED)
 
 
+@lru_cache(maxsize=100_000)
 def _line_error(line: str, name: str) -> tuple[int, CaseError] | None:
     for head, kind in (("assert ", CaseError.LINE_WITHOUT_ASSERT), (f"assert {name}(", CaseError.FUNCTION_NOT_TESTED)):
         if not line.startswith(head):

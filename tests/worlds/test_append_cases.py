@@ -186,3 +186,30 @@ def alive_by_search(line: str) -> bool:
                 if whole.startswith(line):
                     return True
     return False
+
+
+def test_membership_of_whole_strings_follows_the_text_behind_the_last_request():
+    world = AppendCases(cases=2, longest=2, examples=1)
+    prompt = world.prompt("abc", rng=sl.rng(0))
+    good = world.encode("assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [3]\n")
+    bad = world.encode("assert abc([1], 2) == [2, 1]\n")
+    strings = [prompt, prompt + good, [*prompt, *good, world.end_token], [*prompt, *good[:-9], world.end_token]]
+    strings += [prompt + bad, prompt + bad[:9]]
+    width = max(map(len, strings))
+    tokens = torch.tensor([string + [0] * (width - len(string)) for string in strings])
+    lengths = torch.tensor([len(string) for string in strings])
+    assert world.completable(tokens, lengths).tolist() == [True, True, True, False, False, True]
+    assert world.contains(tokens, lengths).tolist() == [False, True, True, False, False, False]
+    place, kind = world.first_error(prompt + bad + [world.end_token])
+    assert kind is CaseError.ASSERTION_FAILURE and place == len(prompt) + bad.index(world._index["2"], 10)
+    assert world.first_error([*prompt, world.end_token]) == (len(prompt), CaseError.FEWER_TEST_CASES_THAN_EXPECTED)
+    with pytest.raises(sl.BadInput, match="no request for test cases"):
+        world.contains(torch.tensor([[0, 5]]), torch.tensor([2]))
+
+
+def test_entries_favour_small_numbers_as_asked():
+    world = AppendCases(cases=8, functions=("append",), errors=0.0, favour=1.0, examples=1)
+    digits = "".join(line.split("(")[1].split(")")[0] for text in documents(world, 200) for line in split(text)[2])
+    counts = torch.tensor([digits.count(str(digit)) for digit in range(10)], dtype=torch.float64)
+    law = 1 / torch.arange(1, 11, dtype=torch.float64)
+    assert torch.allclose(counts / counts.sum(), law / law.sum(), atol=0.02)
