@@ -32,7 +32,7 @@ class Settings:
     seeds: int = 3
     lengths: tuple[int, ...] = (16, 32, 48)
     widths: tuple[int, ...] = (16, 64)
-    steps: int = 700
+    steps: int = 400
     batch: int = 64
     lr: float = 3e-3
 
@@ -96,7 +96,7 @@ def train_induction(job: DepthWidthJob) -> dict[str, Any]:
     title="One layer must grow with the length, two layers need not",
     source=SOURCE,
     quick=Settings(),
-    full=Settings(seeds=8, lengths=(16, 32, 64, 128, 256), widths=(16, 64, 256), steps=6000, lr=1e-3),
+    full=Settings(seeds=8, lengths=(16, 32, 64, 128), widths=(16, 64, 256), steps=2000, lr=2e-3),
     claims=[
         Claim(
             "two-layers-flat",
@@ -137,7 +137,7 @@ def induction_depth_width(settings: Settings, lab: Lab) -> Outcome:
     communication complexity), and what a single layer can pass on is a sum.
 
     **Set-up.** Uniform sequences of length T over T/2 tokens (so that occurrences lie about T/2 apart); transformers
-    with one head, learned positions, feed-forward and layer norm; AdamW 3·10⁻³ with cosine, 700 steps of 64 sequences;
+    with one head, learned positions, feed-forward and layer norm; AdamW 3·10⁻³ with cosine, 400 steps of 64 sequences;
     accuracy on the second half of fresh sequences, where an answer exists. The statement is asymptotic; experiments at
     these lengths illustrate it.
 

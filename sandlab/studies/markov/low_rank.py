@@ -130,5 +130,5 @@ def spectra_figure(steps: np.ndarray, spectra: dict[str, Any], shares: dict[str,
             figures.band(axes[3], steps, curves.T, label=MATRICES[name])
         axes[3].axhline(0.9, color="#555555", linestyle=":", linewidth=1)
         axes[3].set(title="leading share σ₁²/Σσ²", xlabel="step", ylim=(0, 1.02))
-        axes[3].legend(fontsize=8, loc="center right")
+        axes[3].legend(fontsize=8, loc="lower right")
     return figure
