@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 import sandlab as sl
-from sandlab.studies.flip_flop import generative, long_tail, mitigations, runs, sparse_remedies, theorems
+from sandlab.studies.flip_flop import exact_machines, generative, long_tail, mitigations, runs, sparse_remedies
 from sandlab.studies.flip_flop.drift import Settings as DriftSettings
 from sandlab.studies.flip_flop.drift import head_of
 
@@ -38,7 +38,7 @@ def test_scaled_settings_are_multiples_of_the_baseline() -> None:
 
 
 def test_the_circuit_errs_below_the_threshold_and_not_above() -> None:
-    found = theorems.circuit_errors(theorems.SharpnessJob(64, 10, (0.25, 5.0)))
+    found = exact_machines.circuit_errors(exact_machines.SharpnessJob(64, 10, (0.25, 5.0)))
     assert found["errors"][0] > 0.1 and found["errors"][1] == 0.0 and found["proven"] == 0.0
 
 
@@ -104,6 +104,6 @@ def test_every_sparse_remedy_is_a_known_setting() -> None:
 
 
 def test_the_circuit_is_right_on_every_short_string_and_on_random_ones() -> None:
-    assert theorems.short_strings(10) == (0, 2 + 10 + 50 + 250)
-    found = theorems.random_strings(theorems.StringsJob(64, 100, chunk=40))
+    assert exact_machines.short_strings(10) == (0, 2 + 10 + 50 + 250)
+    found = exact_machines.random_strings(exact_machines.StringsJob(64, 100, chunk=40))
     assert found["wrong"] == 0 and found["reads"] > 100

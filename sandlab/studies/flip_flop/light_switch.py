@@ -159,6 +159,16 @@ def read_stories(job: ReaderJob) -> dict[str, Any]:
             presets=(),
         ),
         Claim(
+            "chat-dialogue",
+            "A chat model that is told the rules answers strings of up to about 400 tokens and errs on longer ones.",
+            f"{SOURCE}, Figure 8 (a dialogue; the question is `worlds.chat_prompt`)",
+            "accuracy up to 400 tokens minus accuracy beyond",
+            Above(0.0),
+            exact=True,
+            paper="right up to about 400 tokens",
+            presets=(),
+        ),
+        Claim(
             "larger-is-better",
             "Larger published models answer more stories than smaller ones.",
             f"{SOURCE}, (R3)",

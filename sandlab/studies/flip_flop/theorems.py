@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +9,28 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.flip_flop import flip_flop_parser, flip_flop_transformer, memory_transformer
 from sandlab.lenses.attention_limits import LinearPositionHead, dilution_bound, largest_attention
-from sandlab.lenses.tail_errors import wrong_targets
 from sandlab.random import rng
 from sandlab.studies.base import Lab, Outcome, study
-from sandlab.studies.claims import Below, Claim, Equals
+from sandlab.studies.claims import Below, Between, Claim, Equals
+from sandlab.studies.flip_flop.exact_machines import (
+    SharpnessJob,
+    StringsJob,
+    circuit_errors,
+    floors_off,
+    lstm_size,
+    random_strings,
+    reads_off,
+    sharpness_off,
+    short_strings,
+    small_monoids,
+    wrong_memories,
+    wrong_parses,
+)
 from sandlab.studies.flip_flop.runs import SOURCE
 from sandlab.worlds.addition import adder_as_flip_flop
 from sandlab.worlds.algebra.semigroups import enumerate_semigroup
-from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction
+from sandlab.worlds.flip_flop import FlipFlop
 
 SHARPNESS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 TABLE = (
@@ -43,63 +53,6 @@ class Settings:
     sums: int = 1000
     random_length: int = 128
     random_strings: int = 2000
-
-
-@dataclass(frozen=True)
-class SharpnessJob:
-    length: int
-    strings: int
-    factors: tuple[float, ...]
-    device: str = "cpu"
-
-
-@dataclass(frozen=True)
-class StringsJob:
-    """Random strings of three languages put to the circuit, `chunk` at a time."""
-
-    length: int
-    strings: int
-    device: str = "cpu"
-    chunk: int = 512
-
-
-def circuit_errors(job: SharpnessJob) -> dict[str, Any]:
-    """Read error of the two-layer circuit with scores sharpened by factor · T, and of the proven sharpness."""
-    batches = [
-        FlipFlop.ignoring(p, length=job.length).sample(job.strings, rng=rng(0, str(p), device=job.device))
-        for p in (0.8, 0.98, 0.1)
-    ]
-
-    def error(sharpness: float | None) -> float:
-        model = flip_flop_transformer(job.length, sharpness=sharpness).to(job.device)
-        wrong = sum(int(wrong_targets(model, batch).sum()) for batch in batches)
-        return wrong / sum(int(batch.mask.sum()) for batch in batches)
-
-    return {"errors": np.array([error(f * job.length) for f in job.factors]), "proven": error(None)}
-
-
-def random_strings(job: StringsJob) -> dict[str, Any]:
-    """Wrong reads of the circuit, and all reads, over random strings of a mixture of the three languages."""
-    model = flip_flop_transformer(job.length).to(job.device)
-    world = FlipFlop.ignoring(0.8, 0.98, 0.1, length=job.length)
-    generator = rng(3, "strings", device=job.device)
-    wrong, reads = 0, 0
-    for done in range(0, job.strings, job.chunk):
-        batch = world.sample(min(job.chunk, job.strings - done), rng=generator)
-        wrong += int(wrong_targets(model, batch).sum())
-        reads += int(batch.mask.sum())
-    return {"wrong": wrong, "reads": reads}
-
-
-def short_strings(longest: int = 12) -> tuple[int, int]:
-    """Wrong reads of the circuit over every string of length 4, 6, … `longest`, and the number of those strings."""
-    wrong, count = 0, 0
-    for length in range(4, longest + 1, 2):
-        strings, _ = FlipFlop.ignoring(0.8, length=length).enumerate()
-        inputs, targets = strings[:, :-1], strings[:, 1:]
-        wrong += int(wrong_targets(flip_flop_transformer(length), Batch(inputs, targets, inputs == 1)).sum())
-        count += len(strings)
-    return wrong, count
 
 
 @study(
@@ -132,6 +85,47 @@ def short_strings(longest: int = 12) -> tuple[int, int]:
             f"{SOURCE}, Prop. 3",
             "wrong reads",
             Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "too-soft",
+            "With scores of c = T the circuit guesses.",
+            f"{SOURCE}, Prop. 3 asks for c = O(T log T)",
+            "read error at sharpness c = T, length 512",
+            Between(0.4, 0.6),
+            exact=True,
+        ),
+        Claim(
+            "sharp-enough",
+            "With c = 2T it is right already.",
+            f"{SOURCE}, Prop. 3",
+            "read error at sharpness c = 2T, length 512",
+            Equals(0.0, 0.0),
+            exact=True,
+        ),
+        Claim(
+            "loss-floor",
+            "The generative loss cannot fall below 0.62908, 0.39807 and 0.66253 nats per token.",
+            "closed form [(I−2)H(p) + (1+(I−2)(1−p_r)) ln 2]/(T−1)",
+            "largest difference between formula and these values, p_i = 0.8, 0.98, 0.1, length 512",
+            Below(5e-6),
+            exact=True,
+        ),
+        Claim(
+            "lstm-size",
+            "The one-layer LSTM of width 128 has 133,381 parameters.",
+            f"{SOURCE}, (R2)",
+            "parameters, with the two biases per gate unit of common libraries",
+            Equals(133_381.0, 0.0),
+            exact=True,
+            paper="133K",
+        ),
+        Claim(
+            "sharpness-ranges",
+            "Entropy, −L2 and −max of attention rows run from one-hot to uniform rows.",
+            f"{SOURCE}, section on sharpening",
+            "largest distance of these rows from the ends, and of random rows outside of the range",
+            Below(1e-6),
             exact=True,
         ),
         Claim(
@@ -237,11 +231,16 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
         "exact-circuit": sharpness["proven"],
         "every-short-string": short_strings()[0],
         "random-strings": random["wrong"],
-        "memory-unit": _wrong_memories(),
-        "parser": _wrong_parses(config.strings, config.length),
-        "smallest-monoid": len(enumerate_semigroup(np.array([(0, 0), (1, 1), (0, 1)]))) + _small_monoids(),
+        "too-soft": float(sharpness["errors"][SHARPNESS.index(1.0)]),
+        "sharp-enough": float(sharpness["errors"][SHARPNESS.index(2.0)]),
+        "loss-floor": floors_off(),
+        "lstm-size": lstm_size(),
+        "sharpness-ranges": sharpness_off(),
+        "memory-unit": wrong_memories(),
+        "parser": wrong_parses(config.strings, config.length),
+        "smallest-monoid": len(enumerate_semigroup(np.array([(0, 0), (1, 1), (0, 1)]))) + small_monoids(),
         "support": max(abs(len(FlipFlop(length=t).enumerate()[0]) - 2 * 5 ** (t // 2 - 2)) for t in range(4, 13, 2)),
-        "reads": _reads_off(),
+        "reads": reads_off(),
         "dilution": _largest_excess(config.heads),
         "failure-length": _failure_gap(config.heads // 10),
         "window": FlipFlop.ignoring(0.98).ngram_error(21) - 0.3970,
@@ -253,46 +252,6 @@ def theorems(config: Settings, lab: Lab) -> Outcome:
         for query, first, second in TABLE
     ]
     return Outcome(measurements, {"limits": _draw(sharpness["errors"])}, {"addition": table})
-
-
-def _small_monoids() -> int:
-    """Non-commutative monoids on {0, 1}: all sixteen multiplication tables are tried."""
-    found = 0
-    for table in itertools.product((0, 1), repeat=4):
-        product = np.array(table).reshape(2, 2)
-        unital = any((product[e] == (0, 1)).all() and (product[:, e] == (0, 1)).all() for e in (0, 1))
-        triples = itertools.product((0, 1), repeat=3)
-        associative = all(product[product[a, b], c] == product[a, product[b, c]] for a, b, c in triples)
-        found += bool(unital and associative and (product != product.T).any())
-    return found
-
-
-def _wrong_memories(length: int = 256) -> int:
-    wrong = 0
-    for idle, symbols in ((0.5, 2), (0.9, 2), (0.98, 5)):
-        batch = FlipFlopTransduction(length=length, idle=idle, symbols=symbols).sample(50, rng=rng(4, str(idle)))
-        wrong += int(wrong_targets(memory_transformer(length, symbols), batch).sum())
-    return wrong
-
-
-def _wrong_parses(strings: int, length: int) -> int:
-    model, wrong = flip_flop_parser(), 0
-    for share in (0.8, 0.98, 0.1):
-        batch = FlipFlop.ignoring(share, length=length).sample(strings, rng=rng(5, str(share)))
-        with torch.no_grad():
-            bits = model(batch.inputs).argmax(-1)
-        wrong += int(((bits + 3 != batch.targets) & batch.mask).sum())
-    return wrong
-
-
-def _reads_off() -> float:
-    """The published numbers of reads in 10³ and 10⁵ strings of FFL(0.98), as deviations from what is expected."""
-    world = FlipFlop.ignoring(0.98)
-    free, share = world.pairs - 2, world.laws[0][1]
-    counts = ((1000, 3567), (100_000, 353_875))
-    return max(
-        abs(n - size * world.expected_reads()) / np.sqrt(size * free * share * (1 - share)) for size, n in counts
-    )
 
 
 def _largest_excess(heads: int) -> float:
