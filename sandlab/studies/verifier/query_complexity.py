@@ -29,6 +29,7 @@ ALGORITHMS: dict[str, Decoder] = {
     "tokenwise": TokenwiseRejection(),
     "exhaustive": ExhaustiveSearch(),
 }
+BLIND = 7  # longest hidden parity that is left to rejection: its cost doubles with every bit
 CLOSED_FORMS = {
     "rejection": lambda length: length * 2.0**length,
     "early abort": lambda length: 2.0 ** (length + 1) - 2,
@@ -90,12 +91,16 @@ def _parity(job: Job) -> dict[str, Any]:
     secrets = torch.randint(size, (job.runs,), generator=source).tolist()
     worlds = [HiddenParity(length=job.length, secret=secret) for secret in secrets]
     search, strings = search_prefixes(worlds, rng=source)
+    guesses, _ = search_prefixes(worlds, rng=source, repeat=True)
+    plain = _run(Rejection(max_tries=10**9), worlds[0], 2 * job.runs, job.seed) if job.length <= BLIND else None
     right = all(string.tolist() == world.answer.tolist() for string, world in zip(strings, worlds))
     aware = HiddenParity(length=job.length, secret=secrets[0], support_aware=True)
     tokenwise = _run(TokenwiseRejection(), aware, job.runs, job.seed)
     blind = _run(TokenwiseRejection(max_draws=20), worlds[0], job.runs, job.seed)
     return {
         "search": float(search.double().mean()),
+        "guesses": float(guesses.double().mean()),
+        "rejection": np.nan if plain is None else float(plain.counters["oracle_calls"].double().mean()),
         "right": float(right),
         "support-aware": float(tokenwise.counters["oracle_calls"].double().mean()),
         "blind success": float(blind.done.double().mean()),
@@ -185,6 +190,21 @@ def _knapsack(job: Job) -> dict[str, Any]:
             Equals(1.0, 0.05),
         ),
         Claim(
+            "hidden-parity-guessing",
+            "Guessing prefixes with repetition needs 2^(D−1) queries on average.",
+            f"{QUERIES}, lower-bound theorem ({THESIS}, Theorem 3.1.1)",
+            "mean over D of (mean queries)/2^(D−1)",
+            Equals(1.0, 0.05),
+            paper="2^(D−1)",
+        ),
+        Claim(
+            "hidden-parity-rejection",
+            "Rejection sampling, which pays for every token, needs D·2^(D−1) queries for the hidden string.",
+            "closed form, a geometric number of tries of D queries",
+            f"mean over D ≤ {BLIND} of (mean number of queries)/(D·2^(D−1))",
+            Equals(1.0, 0.05),
+        ),
+        Claim(
             "hidden-parity-printed",
             "For a uniform secret the expected number of queries is at least 2^(D−1).",
             f"{THESIS}, proof of Theorem 3.1.1, as printed",
@@ -232,7 +252,8 @@ def query_complexity(config: Settings, lab: Lab) -> Outcome:
     Quick: D = 2 … 6, 5 seeds of 1500 runs, hidden parity D = 5 … 9 with 800 secrets a seed; full: D up to 8 and 10,
     4000 runs, 2000 secrets. Knapsack: 12 weights between 5 and 59.
 
-    What to look for: on the logarithmic axis the algorithms without a verifier are straight lines, the others flat.
+    What to look for: on the logarithmic axis the algorithms without a verifier are straight lines, the others flat; the
+    dotted lines of the second panel are the closed forms.
     Learnt on the way: the lower-bound theorem's 2^(D−1) is the worst case; for a uniform secret the best search needs
     half of it on average. And a verifier that ignores what the model can write never lets tokenwise rejection finish
     on this task: after a wrong prefix every last bit is refused.
@@ -267,6 +288,8 @@ def query_complexity(config: Settings, lab: Lab) -> Outcome:
         "not-restricted": float(np.abs(distances - formula).max()),
         "hidden-parity": [float(np.polyfit(longer, np.log2(row), 1)[0]) for row in search],
         "hidden-parity-mean": (search / ((2.0 ** (longer - 1) + 1) / 2)).mean(1),
+        "hidden-parity-guessing": (of("parity", "guesses") / 2.0 ** (longer - 1)).mean(1),
+        "hidden-parity-rejection": np.nanmean(of("parity", "rejection") / (longer * 2.0 ** (longer - 1)), axis=1),
         "hidden-parity-printed": (search / 2.0 ** (longer - 1)).mean(1),
         "support": (of("parity", "support-aware") / (2 * longer - 1)).mean(1),
         "knapsack": [each["calls per token"] if each["solved"] == 1 else 9.0 for each in knapsack],
@@ -281,12 +304,16 @@ def query_complexity(config: Settings, lab: Lab) -> Outcome:
             "D": int(length),
             "best search": float(search[:, place].mean()),
             "(2^(D−1)+1)/2": float((2.0 ** (length - 1) + 1) / 2),
+            "guessing": float(of("parity", "guesses")[:, place].mean()),
+            "rejection": float(of("parity", "rejection")[:, place].mean()),
+            "D·2^(D−1)": float(length * 2.0 ** (length - 1)),
             "tokenwise, support-aware verifier": float(of("parity", "support-aware")[:, place].mean()),
             "tokenwise, verifier of the set only: solved": float(of("parity", "blind success")[:, place].mean()),
         }
         for place, length in enumerate(longer)
     ]
-    figure = _draw(lengths, {name: of("zeros", name) for name in ALGORITHMS}, longer, search, distances, knapsack)
+    hidden = {name: of("parity", name) for name in ("search", "guesses", "rejection")}
+    figure = _draw(lengths, {name: of("zeros", name) for name in ALGORITHMS}, longer, hidden, distances, knapsack)
     return Outcome(
         measurements, {"queries": figure}, {"all zeros: mean calls": rows, "hidden parity: mean queries": parity_rows}
     )
@@ -303,7 +330,7 @@ def _draw(
     lengths: np.ndarray,
     zeros: dict[str, np.ndarray],
     longer: np.ndarray,
-    search: np.ndarray,
+    hidden: dict[str, np.ndarray],
     distances: np.ndarray,
     knapsack: list[dict[str, Any]],
 ) -> Any:
@@ -319,9 +346,15 @@ def _draw(
             figures.band(axes[0], lengths, values, label=labels[name], marker="o", markersize=3)
         axes[0].set(yscale="log", xlabel="length D", ylabel="mean number of calls", title="all zeros")
         axes[0].legend(fontsize=7.5)
-        figures.band(axes[1], longer, search, label="best search, measured", marker="o", markersize=3)
-        axes[1].plot(longer, (2.0 ** (longer - 1) + 1) / 2, ":", color="#555555", label="(2^(D−1)+1)/2")
-        axes[1].plot(longer, 2.0 ** (longer - 1), "--", color=figures.COLOURS[1], label="2^(D−1), as printed")
+        forms = {
+            "search": ("best search, (2^(D−1)+1)/2", (2.0 ** (longer - 1) + 1) / 2),
+            "guesses": ("guessing, 2^(D−1)", 2.0 ** (longer - 1)),
+            "rejection": ("rejection, D·2^(D−1)", longer * 2.0 ** (longer - 1)),
+        }
+        for name, (label, form) in forms.items():
+            known = ~np.isnan(hidden[name][0])
+            figures.band(axes[1], longer[known], hidden[name][:, known], label=label, marker="o", markersize=3)
+            axes[1].plot(longer[known], form[known], ":", color="#555555", linewidth=1.2, zorder=3)
         axes[1].set(yscale="log", xlabel="length D", ylabel="mean queries", title="hidden parity")
         axes[1].legend(fontsize=7.5)
         axes[2].plot(range(2, 13), distances, marker="o", markersize=3)
