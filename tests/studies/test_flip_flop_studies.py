@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 import sandlab as sl
-from sandlab.studies.flip_flop import exact_machines, generative, long_tail, mitigations, runs, sparse_remedies
+from sandlab.studies.flip_flop import exact_machines, generative, long_tail, mitigations, runs, sizes, sparse_remedies
 from sandlab.studies.flip_flop.drift import Settings as DriftSettings
 from sandlab.studies.flip_flop.drift import head_of
 
@@ -107,3 +107,11 @@ def test_the_circuit_is_right_on_every_short_string_and_on_random_ones() -> None
     assert exact_machines.short_strings(10) == (0, 2 + 10 + 50 + 250)
     found = exact_machines.random_strings(exact_machines.StringsJob(64, 100, chunk=40))
     assert found["wrong"] == 0 and found["reads"] > 100
+
+
+def test_every_size_gets_its_curves_and_a_row() -> None:
+    config = sizes.sizes.config("quick", seeds=2, run=TINY, sizes=((1, 8, 1), (2, 16, 2)))
+    outcome, findings = sizes.sizes.measure(config, LAB)
+    assert [row["layers"] for row in outcome.tables["sizes"]] == [1, 2]
+    assert outcome.tables["sizes"][0]["parameters"] < outcome.tables["sizes"][1]["parameters"]
+    assert len(findings) == 3
