@@ -30,12 +30,55 @@ def test_compile_prints_algebra_sizes_and_a_clean_check_and_saves_the_model(caps
     assert facts["check"]["exhaustive_errors"] == 0
 
 
+def test_compile_lists_constructions_by_depth_and_what_does_not_apply_by_reason(capsys):
+    text = answer(capsys, "compile", "(ab)*", "--length", "8")
+    assert text.index("krohn-rhodes") < text.index("sequential") and "1 × 8 steps" in text
+    assert "direct-product, semidirect, solvable-group, group" in text and "try method" not in text
+    rows = {row["method"]: row for row in answer(capsys, "compile", "S5", "--length", "4", "--json")["methods"]}
+    assert not rows["krohn-rhodes"]["applies"] and "S5 (order 120" in rows["krohn-rhodes"]["note"]
+    assert rows["scan"]["depth"] == 2 and rows["scan"]["heads"] == 2 and rows["scan"]["bits"] > 0
+
+
+def test_compile_predicts_acceptance_and_draws(capsys, tmp_path):
+    folder = tmp_path / "pictures"
+    options = ["--length", "6", "--accept", "--no-compare", "--pictures", str(folder), "--save", str(tmp_path / "m")]
+    text = answer(capsys, "compile", "(ab)*", *options)
+    assert "no wrong label" in text and str(folder / "tower.svg") in text
+    assert {path.stem for path in folder.iterdir()} == {"machine", "cayley", "tower", "wiring", "computation"}
+    model = sl.models.load(tmp_path / "m")
+    assert model(torch.tensor([[0, 1, 0, 1, 1, 0]])).argmax(-1).tolist() == [[0, 1, 0, 1, 0, 0]]
+
+
+def test_a_json_automaton_with_names_is_compiled(capsys, tmp_path):
+    path = tmp_path / "lamp.json"
+    rows = {"off": {"press": "on", "wait": "off"}, "on": {"press": "off", "wait": "on"}}
+    path.write_text(json.dumps({"transitions": rows, "start": "off", "accepting": ["on"]}))
+    facts = answer(capsys, "compile", str(path), "--length", "9", "--no-compare", "--json")
+    assert facts["algebra"]["groups"] == ["C2"] and facts["check"]["random_errors"] == 0
+    assert facts["note"].startswith("auto: modular-counter")
+
+
+def test_a_machine_whose_semigroup_is_too_large_is_still_compiled_by_scan(capsys):
+    turn, swap, merge = [*range(1, 8), 0], [1, 0, *range(2, 8)], [0, 0, *range(2, 8)]
+    table = [list(row) for row in zip(turn, swap, merge)]
+    text = answer(capsys, "compile", json.dumps({"transitions": table}), "--length", "4", "--no-compare")
+    assert "auto: scan" in text and "more than" in text and "no wrong label" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["compile", "(ab"], "never closed"),
         (["compile", "(ab)*", "--method", "skan"], "did you mean 'scan'"),
         (["compile", "(ab)*", "--length", "0"], "length must be"),
+        (["compile", "(ab)*", "--length", "100000"], "length must be"),
+        (["compile", "C3", "--accept"], "accepting states"),
+        (["compile", "Dyck40_2"], "stacks"),
+        (["compile", "C200", "--method", "scan"], "at most 80"),
+        (["compile", '{"transitions": [[0, 2], [1, 1]]}'], "between 0 and 1, got 2"),
+        (["compile", '{"transitions": [[0, 1], [1]]}'], "1 of 2 letters"),
+        (["compile", '{"transitions": [[]]}'], "alphabet is empty"),
+        (["compile", '{"transitions": {"x": {"a": "x"}, "y": {"b": "x"}}}'], "no transition for letter 'b'"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(capsys, arguments, words):

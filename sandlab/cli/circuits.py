@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,67 +15,86 @@ __all__ = ["commands"]
 commands = typer.Typer()
 _WORDS_FOR_PRECISION = 8
 _MOST_BITS = 40
+_SHOWN_LETTERS = 12
+_LONGEST = 4096
+# The sentences of refusals end with what to try instead, which a table of everything that was tried need not repeat.
+_ADVICE = re.compile(r"[:,;] (try|take) method .*$")
 
 
 @commands.command(
     "compile",
-    epilog="Example:  sandlab compile '(abab)*' --length 64   ·   sandlab compile S5 --method scan --save s5/",
+    epilog="Examples:  sandlab compile '(abab)*' --length 100   ·   sandlab compile S5 --method scan --save s5/   ·   "
+    'sandlab compile \'{"transitions": [[1, 0], [1, 1]], "start": 0}\' --pictures pictures/',
 )
 def compile_machine(
-    machine: Annotated[str, typer.Argument(help="A regular expression, a name such as S5, or a JSON file.")],
+    machine: Annotated[
+        str, typer.Argument(help="A regular expression, a name such as S5, a JSON file, or JSON: transitions[state]…")
+    ],
     length: Annotated[int, typer.Option(help="Longest word.")] = 64,
     method: Annotated[str, typer.Option(help="A construction; auto takes the shallowest that applies.")] = "auto",
+    accept: Annotated[bool, typer.Option("--accept", help="Predict acceptance instead of the state.")] = False,
     save: Annotated[Path | None, typer.Option(help="Folder for the model's config and weights.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder for drawings of the machine and the circuit.")] = None,
     compare: Annotated[bool, typer.Option(help="Try every construction and print how large each is.")] = True,
     as_json: AsJson = False,
 ) -> int:
     """Compile an automaton: its algebra, the size of each construction, a check, and the model on request.
 
-    Exit code 1 when the check finds a wrong label.
+    A JSON automaton is {"transitions": [[…], …], "start": 0, "accepting": [1], "letters": ["a", …]}, a row per state;
+    transitions may also be given by names. Exit code 1 when the check finds a wrong label.
     """
     from sandlab.circuits.automata.compiler import compile, verify
-    from sandlab.cli.screen import print_json, print_table
+    from sandlab.cli.screen import print_json
+    from sandlab.errors import integer
     from sandlab.random import rng
     from sandlab.worlds.automata.reading import read_machine
 
+    integer("--length", length, 1, _LONGEST)
     world = read_machine(machine)
+    if accept:
+        world = _acceptance(world)
     model = compile(world, length, method)
     facts: dict[str, Any] = {
         "machine": machine,
         "algebra": _algebra(world),
-        "note": getattr(model.config, "note", f"{method}: one step per letter"),
+        "note": getattr(model.config, "note", "") or f"{method}: one step per letter",
     }
     facts["methods"] = _methods(world, length) if compare else []
     facts["check"] = verify(model, world, exhaustive_up_to=4096, rng=rng(0))
     if save is not None:
         facts["saved"] = str(model.save(save))
+    if pictures is not None:
+        facts["pictures"] = _draw(world, pictures, method)
     errors = facts["check"]["exhaustive_errors"] + facts["check"]["random_errors"]
     if as_json:
         print_json(facts)
-        return int(errors > 0)
-    print(", ".join(f"{name}: {value}" for name, value in facts["algebra"].items()))
-    if compare:
-        rows = [[row[name] for name in ("method", "depth", "width", "bits", "note")] for row in facts["methods"]]
-        print_table(
-            ["method", "layers", "width", "bits", "why"], rows, f"Constructions for words of up to {length} letters"
-        )
-    print(f"{facts['note']}\n{_check(facts['check'], errors)}")
-    if save is not None:
-        print(f"saved in {facts['saved']}")
+    else:
+        _print(facts, length, errors)
     return int(errors > 0)
+
+
+def _acceptance(machine: Any) -> Any:
+    from sandlab.errors import BadInput
+
+    if machine.accepting is None:
+        raise BadInput('--accept needs accepting states: give a regular expression, or "accepting" in the JSON')
+    return machine.observe([int(state in machine.accepting) for state in range(machine.states)])
 
 
 def _algebra(machine: Any) -> dict[str, Any]:
     """What the machine is: states, letters, its transformation semigroup, whether constant depth is possible."""
-    semigroup = machine.semigroup()
-    parts = {"group": semigroup.is_group, "aperiodic": semigroup.is_aperiodic, "solvable": machine.is_solvable}
-    return {
-        "states": machine.states,
-        "letters": machine.alphabet,
-        "semigroup": len(semigroup),
-        **{name: "yes" if value else "no" for name, value in parts.items()},
-        "levels": machine.decomposition.levels,
-    }
+    from sandlab.circuits.automata.krohn_rhodes import depth_report
+    from sandlab.errors import BadInput
+
+    facts: dict[str, Any] = {"states": machine.states, "letters": machine.alphabet}
+    try:
+        semigroup = machine.semigroup()
+        facts |= {"semigroup": len(semigroup), "group": semigroup.is_group, "aperiodic": semigroup.is_aperiodic}
+        report = depth_report(machine)
+    except BadInput as too_large:
+        return {**facts, "depth": str(too_large)}
+    found = {"solvable": report.solvable, "levels": report.levels, "groups": list(report.groups)}
+    return {**facts, **found, "depth": report.statement}
 
 
 def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
@@ -83,18 +103,104 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
 
     from sandlab.circuits.automata.compiler import METHODS, compare_methods
     from sandlab.circuits.automata.precision import bits_needed
+    from sandlab.lab.display import shown
+    from sandlab.lab.laboratory import Progress
+    from sandlab.random import rng
+    from sandlab.worlds.automata.words import lasting_words
 
-    words = torch.randint(machine.alphabet, (_WORDS_FOR_PRECISION, length), generator=torch.Generator().manual_seed(0))
+    words = lasting_words(machine, _WORDS_FOR_PRECISION, length, rng(0, "precision"))
     targets = torch.as_tensor(machine.labels)[machine.run(words)]
-    rows = []
-    for report in compare_methods(machine, length):
-        row = {"method": report.method, "applies": report.applies, "note": report.reason, "depth": "", "width": ""}
-        if report.size is not None:
-            needed = bits_needed(METHODS[report.method](machine, length), words, targets, most=_MOST_BITS)
-            row |= {"depth": report.size.depth, "width": report.size.widest, "parameters": report.size.parameters}
-            row["bits"] = f"> {_MOST_BITS}" if needed is None else needed
-        rows.append({"bits": "", **row})
+    rows: list[dict[str, Any]] = []
+    progress = Progress("constructions", len(METHODS))
+    with shown(None, "compile") as show:
+        for name in METHODS:
+            (report,) = compare_methods(machine, length, (name,))
+            row: dict[str, Any] = {"method": name, "applies": report.applies, "note": report.reason}
+            if report.size is not None:
+                size = report.size
+                needed = bits_needed(METHODS[name](machine, length), words, targets, most=_MOST_BITS)
+                row |= {"depth": size.depth, "steps": length if size.length is None else 1, "width": size.widest}
+                row |= {"heads": size.heads, "largest weight": size.norm, "parameters": size.parameters}
+                row["bits"] = needed
+            rows.append(row)
+            progress.done += 1
+            show(progress)
     return rows
+
+
+def _draw(machine: Any, folder: Path, method: str) -> list[str]:
+    """State diagram, Cayley graph, tower, wiring, the circuit at work on a word; what is too large is left out."""
+    from sandlab.circuits import compile, draw_computation, draw_wiring
+    from sandlab.errors import BadInput
+    from sandlab.random import rng
+    from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine
+    from sandlab.worlds.automata.towers import draw_tower
+    from sandlab.worlds.automata.words import lasting_words
+
+    short = compile(machine, _SHOWN_LETTERS, method)
+    word = lasting_words(machine, 1, _SHOWN_LETTERS, rng(2))[0]
+    drawings = {
+        "machine": lambda: draw_machine(machine),
+        "cayley": lambda: draw_cayley_graph(machine.semigroup(), letters=machine.letters),
+        "tower": lambda: draw_tower(machine),
+        "wiring": lambda: draw_wiring(short),
+        "computation": lambda: draw_computation(short, machine, word),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, draw in drawings.items():
+        try:
+            figure = draw()
+        except (BadInput, AttributeError):  # too many states to be read, or a recurrent circuit without layers
+            continue
+        figure.savefig(folder / f"{name}.svg")
+        made.append(str(folder / f"{name}.svg"))
+    return made
+
+
+def _print(facts: dict[str, Any], length: int, errors: int) -> None:
+    from sandlab.cli.screen import print_table
+
+    algebra = facts["algebra"]
+    print(f"{facts['machine']}: {algebra['states']} states, {algebra['letters']} letter{'s'[: algebra['letters'] > 1]}")
+    if "semigroup" in algebra:
+        kind = "a group" if algebra["group"] else "no groups (aperiodic)" if algebra["aperiodic"] else "not a group"
+        held = f", holds {', '.join(dict.fromkeys(algebra['groups']))}" if algebra.get("groups") else ""
+        print(f"semigroup: {algebra['semigroup']} maps of the states, {kind}{held}")
+    print(f"depth: {algebra['depth']}")
+    works = [row for row in facts["methods"] if row["applies"]]
+    if works:
+        columns = ["method", "layers", "width", "heads", "largest weight", "parameters", "bits", "how"]
+        title = f"Constructions for words of up to {length} letters"
+        print_table(columns, [_row(row) for row in sorted(works, key=_cost)], title)
+        print("width: widest layer; bits: behind the point, for weights and activations, with which it stays exact")
+        print_table(["does not apply", "because"], _refusals(facts["methods"]))
+    print(f"{facts['note']}\n{_check(facts['check'], errors)}")
+    if "saved" in facts:
+        print(f"saved in {facts['saved']}: sandlab.models.load reads it")
+    for picture in facts.get("pictures", []):
+        print(f"drawn: {picture}")
+
+
+def _cost(row: dict[str, Any]) -> tuple[int, int]:
+    return row["depth"] * row["steps"], row["width"]
+
+
+def _row(row: dict[str, Any]) -> list[Any]:
+    layers = f"{row['depth']}" if row["steps"] == 1 else f"{row['depth']} × {row['steps']} steps"
+    bits = f"> {_MOST_BITS}" if row["bits"] is None else row["bits"]
+    how = row["note"].removeprefix(f"{row['method']}: ")
+    weight = f"{row['largest weight']:.4g}"
+    return [row["method"], layers, row["width"], row["heads"], weight, f"{row['parameters']:,}", bits, how]
+
+
+def _refusals(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Constructions that do not apply, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["applies"]:
+            reasons.setdefault(_ADVICE.sub("", row["note"]), []).append(row["method"])
+    return [[", ".join(methods), reason] for reason, methods in reasons.items()]
 
 
 def _check(check: dict[str, Any], errors: int) -> str:

@@ -27,7 +27,7 @@ from sandlab.errors import BadInput, choice, integer
 from sandlab.models.theory import TheoryTransformer
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.reading import read_machine
-from sandlab.worlds.automata.words import bounds
+from sandlab.worlds.automata.words import bounds, lasting_words
 
 __all__ = ["METHODS", "MethodReport", "compare_methods", "compile", "verify"]
 
@@ -105,10 +105,17 @@ def _shallowest(machine: Automaton, length: int) -> TheoryTransformer:
     why = f"auto: {best} is the shallowest of what applies, {depth}" + (
         f" (layers of others: {others})" if others else ""
     )
-    if not machine.is_solvable:
-        why += "; the machine is not solvable, so no constant depth is known for it"
-    model.config = dataclasses.replace(model.config, note=f"{why}. {model.config.note}")
+    model.config = dataclasses.replace(model.config, note=f"{why}{_outlook(machine)}. {model.config.note}")
     return model
+
+
+def _outlook(machine: Automaton) -> str:
+    """What the machine's groups say about constant depth, when they say no."""
+    try:
+        solvable = machine.is_solvable
+    except BadInput:
+        return "; whether constant depth is possible is not known: its semigroup is too large to be taken apart"
+    return "" if solvable else "; the machine is not solvable, so no constant depth is known for it"
 
 
 def compare_methods(machine: Automaton, length: int, methods: tuple[str, ...] | None = None) -> list[MethodReport]:
@@ -130,14 +137,16 @@ def verify(
 ) -> dict[str, Any]:
     """Count wrong labels: on all words of the longest length that has few enough, and on random full-length words.
 
-    A causal circuit that is right on all words of a length is right on all shorter ones.
+    A causal circuit that is right on all words of a length is right on all shorter ones. Half of the random words are
+    uniform, half keep away from sinks (`lasting_words`).
     """
     longest = int(getattr(model.config, "length", None) or bounds(machine.length)[1])
     full = 1
     while machine.alphabet ** (full + 1) <= exhaustive_up_to and full < longest:
         full += 1
     words = torch.cartesian_prod(*[torch.arange(machine.alphabet)] * full).view(-1, full)
-    random = torch.randint(machine.alphabet, (examples, longest), generator=rng, device=rng.device).cpu()
+    uniform = torch.randint(machine.alphabet, (examples - examples // 2, longest), generator=rng, device=rng.device)
+    random = torch.cat([uniform, lasting_words(machine, examples // 2, longest, rng)]).cpu()
     result: dict[str, Any] = {"exhaustive_length": full, "exhaustive_words": len(words), "random_length": longest}
     for name, group in (("exhaustive_errors", words), ("random_errors", random)):
         result[name] = count_errors(model, machine, group)

@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from sandlab.circuits.automata.drafting import Draft
 from sandlab.circuits.automata.gadgets import chain, compose_functions, tabulate
-from sandlab.errors import choice, integer
+from sandlab.errors import BadInput, choice, integer
 from sandlab.models.theory import TheoryTransformer
 from sandlab.registry import register
 from sandlab.worlds.algebra.groups import FiniteGroup
@@ -21,7 +21,7 @@ from sandlab.worlds.automata.machine import Automaton
 __all__ = ["scan_circuit"]
 
 
-MOST_STATES = 16
+MOST_STATES, MOST_POINTS = 16, 80
 
 
 @register("circuits", "scan")
@@ -46,6 +46,11 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
     choice("padding", padding, ("identity", "constant"))
     fewer = _fewer_points(machine.maps.tobytes(), machine.states) if padding == "identity" else None
     maps = machine.maps if fewer is None else fewer
+    if maps.shape[1] > MOST_POINTS:
+        raise BadInput(
+            f"the scan would compose maps of {maps.shape[1]} states with tables of n⁴ weights: at most {MOST_POINTS} "
+            "states, try method 'auto'"
+        )
     points, window = maps.shape[1], 1 << max(1, math.ceil(math.log2(max(length, 2))))
     draft = Draft(machine.alphabet, length, anchors=window)
     left = [draft.channel(f"earlier map of {point}") for point in range(points)]

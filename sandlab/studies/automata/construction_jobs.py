@@ -22,6 +22,7 @@ from sandlab.random import rng
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.products import random_automaton
+from sandlab.worlds.automata.words import lasting_words
 
 __all__ = [
     "DepthJob",
@@ -95,6 +96,12 @@ def words_of(machine: Automaton, length: int, count: int, seed: int) -> Tensor:
     return torch.randint(machine.alphabet, (count, length), generator=rng(seed, "words"))
 
 
+def long_words(machine: Automaton, length: int, count: int, seed: int) -> Tensor:
+    """Uniform words, and a quarter as many that keep away from sinks."""
+    lasting = lasting_words(machine, max(1, count // 4), length, rng(seed, "lasting"))
+    return torch.cat([words_of(machine, length, count, seed), lasting])
+
+
 def check_random(config: RandomJob) -> dict[str, Any]:
     """Wrong states of the scan and of Krohn–Rhodes, sizes against their bounds, and two spoiled circuits."""
     rows = [_check_one(seed, config) for seed in range(config.first, config.first + config.count)]
@@ -104,7 +111,7 @@ def check_random(config: RandomJob) -> dict[str, Any]:
 def _check_one(seed: int, config: RandomJob) -> dict[str, float]:
     machine = random_machine(seed)
     spoiled = words_of(machine, min(20, config.length), 20, seed)
-    groups = (all_words(machine, config.exhaustive), words_of(machine, config.length, config.words, seed))
+    groups = (all_words(machine, config.exhaustive), long_words(machine, config.length, config.words, seed))
     starts = range(machine.states)
     scan = complexity(scan_circuit(machine, config.length))
     return {
@@ -142,7 +149,7 @@ def check_starts(config: StartsJob) -> dict[str, Any]:
     longest = config.exhaustive
     while longest > 1 and machine.states * machine.alphabet**longest > config.most:
         longest -= 1
-    groups = (all_words(machine, longest), words_of(machine, config.length, config.words, config.first))
+    groups = (all_words(machine, longest), long_words(machine, config.length, config.words, config.first))
     starts = range(config.first, config.last)
     errors = errors_from(machine, config.method, starts, groups, config.device)
     found = {"automaton": config.name, "method": config.method, "starts": len(starts), "errors": errors}

@@ -21,6 +21,7 @@ from sandlab.worlds.automata.words import bounds
 __all__ = ["DyckStack"]
 
 BRACKETS = ("()", "[]", "{}", "<>")
+MOST_STACKS = 100_000
 
 
 @register("worlds", "dyck-stack")
@@ -51,6 +52,12 @@ class DyckStack(Family):
     def build(self) -> Any:
         integer("depth", self.depth, 1)
         integer("types", self.types, 1)
+        count = sum(self.types**height for height in range(self.depth + 1))
+        if count > MOST_STACKS:
+            raise BadInput(
+                f"depth {self.depth} with {self.types} types has {count} stacks, at most {MOST_STACKS} can be states: "
+                "take sl.worlds.Dyck, whose stacks need no table"
+            )
         stacks = self.stacks()
         number = {stack: state for state, stack in enumerate(stacks)}
         sink = len(stacks)

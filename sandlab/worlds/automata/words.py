@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from sandlab.worlds.automata.running import MOST_MAPPED_STATES
@@ -13,7 +14,7 @@ from sandlab.worlds.automata.running import MOST_MAPPED_STATES
 if TYPE_CHECKING:
     from sandlab.worlds.automata.machine import Automaton
 
-__all__ = ["bounds", "draw_words"]
+__all__ = ["bounds", "draw_words", "lasting_words"]
 
 Words = Int[Tensor, "example time"]
 
@@ -27,7 +28,7 @@ def draw_words(machine: Automaton, n: int, rng: torch.Generator) -> tuple[Words,
     """Letters by the machine's options, and the states after each of them."""
     time = bounds(machine.length)[1]
     if machine.legal is not None:
-        return _draw_legal(machine, n, time, rng)
+        return _draw_legal(machine, torch.tensor(machine.legal, device=rng.device), n, time, rng)
     if machine.pattern is None and machine.count is None and machine.drawn_law is None:
         return machine.runner.draw(n, time, machine.start, rng)
     if machine.count is not None:
@@ -40,6 +41,32 @@ def draw_words(machine: Automaton, n: int, rng: torch.Generator) -> tuple[Words,
             follows = torch.rand(n, 1, generator=rng, device=rng.device) < machine.pattern_share
             words = torch.where(follows, pattern, words)
     return words, machine.runner.run(words, machine.start)
+
+
+def lasting_words(machine: Automaton, n: int, time: int, rng: torch.Generator) -> Words:
+    """Words along which as many states as possible stay within reach, up to a random moment, then uniform letters.
+
+    Uniform words lead a machine with a sink there after a few letters, and whatever simulates it is hardly tested. A
+    letter is allowed when no other letter leads to a state from which more states can be reached; half of the words
+    keep to such letters to the end.
+    """
+    after = _reach(machine)[machine.table]
+    allowed = torch.as_tensor(after == after.max(1, keepdims=True), device=rng.device)
+    words, _ = _draw_legal(machine, allowed, n, time, rng)
+    turn = torch.randint(2 * time, (n, 1), generator=rng, device=rng.device)
+    uniform = torch.randint(machine.alphabet, (n, time), generator=rng, device=rng.device)
+    return torch.where(torch.arange(time, device=rng.device) < turn, words, uniform)
+
+
+def _reach(machine: Automaton) -> Int[np.ndarray, "state"]:
+    """How many states can be reached from each state, itself included."""
+    near = np.eye(machine.states, dtype=bool)
+    near[np.arange(machine.states)[:, None], machine.table] = True
+    while True:
+        further = near @ near
+        if (further == near).all():
+            return near.sum(1)
+        near = further
 
 
 def _draw_independent(machine: Automaton, n: int, time: int, rng: torch.Generator) -> Words:
@@ -59,13 +86,14 @@ def _draw_counted(alphabet: int, n: int, time: int, count: int, rng: torch.Gener
     return torch.where(ones, 1, others + (others >= 1))
 
 
-def _draw_legal(machine: Automaton, n: int, time: int, rng: torch.Generator) -> tuple[Words, Words]:
+def _draw_legal(
+    machine: Automaton, legal: Bool[Tensor, "state letter"], n: int, time: int, rng: torch.Generator
+) -> tuple[Words, Words]:
     """Letters uniform among those that the current state allows.
 
     One uniform number per position turns every state into its next state: a random map. The maps are composed like
     letters, and the number then tells which letter the state before it drew.
     """
-    legal = torch.tensor(machine.legal, device=rng.device)
     table = torch.as_tensor(machine.table, device=rng.device)
     options = legal.sum(1)
     # letter_of[q, j]: the j-th letter that state q allows.

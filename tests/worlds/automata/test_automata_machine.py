@@ -1,5 +1,6 @@
 import itertools
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 import sandlab as sl
 from sandlab.worlds.automata.buffers import Buffers
 from sandlab.worlds.automata.running import step_by_step
+from sandlab.worlds.automata.words import lasting_words
 
 
 def by_hand(table, word, start):
@@ -181,3 +183,22 @@ def test_unknown_letters_are_refused_with_the_alphabet():
         machine.run("abc")
     with pytest.raises(sl.BadInput, match="unknown letter 7"):
         machine.run(torch.tensor([[0, 7]]))
+
+
+def test_lasting_words_keep_the_most_states_within_reach_until_they_turn_to_uniform_letters():
+    machine = sl.worlds.from_regex("(abab)*")
+    graph = nx.DiGraph((state, goal) for state, row in enumerate(machine.transitions) for goal in row)
+    reach = [len(nx.descendants(graph, state) | {state}) for state in range(machine.states)]
+    words = lasting_words(machine, 2000, 20, sl.rng(0))
+    states = machine.run(words)
+    kept = torch.tensor([count == max(reach) for count in reach])[states].all(1)
+    # Half of the words never turn; of the others hardly any stays by chance.
+    assert 0.5 <= float(kept.float().mean()) < 0.7
+    uniform = machine.run(torch.randint(2, (2000, 20), generator=sl.rng(1)))
+    assert float(torch.tensor(reach)[uniform[:, -1]].float().mean()) < 1.01
+
+
+def test_where_every_state_stays_within_reach_lasting_words_are_uniform():
+    words = lasting_words(sl.worlds.named_machine("S4"), 500, 40, sl.rng(0))
+    shares = torch.bincount(words.flatten(), minlength=8) / words.numel()
+    assert torch.allclose(shares, torch.full((8,), 1 / 8), atol=0.01)
