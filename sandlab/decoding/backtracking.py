@@ -33,18 +33,18 @@ class Backtracking(Decoder):
     random numbers and hence the strings are those of plain sampling.
     Botta, Li, Mehta, Ash, Zhang & Risteski 2025, Algorithm 1.
 
-    quota         Q, how often a string may backtrack
-    stride        B, how many tokens are erased
-    threshold     τ: a value below it is a rejection
-    redo          "argmax" as above; "none": sampling resumes from the shortened string; "released": the authors'
-                  released sampler, which is greedy at the first positions of the generation, as many as were erased
-                  so far, wherever the erasure took place
-    check         ask the verifier "after" each sampled token, or "before" each token is sampled (then rewritten
-                  tokens are checked too, and a finished string is not)
-    keep_prompt   None: only generated tokens are erased. A number: erasure may cut into the prompt, down to so many
-                  tokens, which are then generated anew up to the same total length
-    verify_prompt ask once about the prompt itself before anything is sampled
-    forbid_repeat never backtrack twice from the same string
+    quota           Q, how often a string may backtrack
+    stride          B, how many tokens are erased
+    threshold       τ: a value below it is a rejection
+    redo            "argmax" as above; "none": sampling resumes from the shortened string; "released": the authors'
+                    released sampler, which is greedy at the first positions of the generation, as many as were erased
+                    so far, wherever the erasure took place
+    check           ask the verifier "after" each sampled token, or "before" each token is sampled (then rewritten
+                    tokens are checked too, and a finished string is not)
+    keep_prompt     None: only generated tokens are erased. A number: erasure may cut into the prompt, down to so many
+                    tokens, which are then generated anew up to the same total length
+    verify_prompt   ask once about the prompt itself before anything is sampled
+    forbid_repeat   never backtrack twice from the same string
     """
 
     quota: int = 4

@@ -141,7 +141,14 @@ class ExhaustiveSearch(Decoder):
 @register("decoders", "best-of-n")
 @dataclass(frozen=True)
 class BestOfN(Decoder):
-    """n whole strings, of which the one with the highest verifier score is kept (the earliest among equals)."""
+    """n whole strings, of which the one with the highest verifier score is kept (the earliest among equals).
+
+    With F(x) = P(score ≤ x) the best score is x with probability F(x)^n − F(x−)^n, and within one score the string has
+    the generator's law: against a 0/1 verifier, the restricted law but for the probability (1 − p(A))^n that all n
+    candidates are refused. Costs n strings of queries and n questions to the outcome verifier.
+
+    candidates   n
+    """
 
     candidates: int = 4
     needs_verifier: ClassVar[bool] = True

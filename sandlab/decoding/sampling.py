@@ -25,7 +25,10 @@ class Sampling(Decoder):
 @register("decoders", "greedy")
 @dataclass(frozen=True)
 class Greedy(Sampling):
-    """The most probable token at each position."""
+    """The most probable token at each position.
+
+    One query a token, no randomness: the string need not be the most probable one.
+    """
 
     temperature: float = 0.0
 
@@ -33,7 +36,11 @@ class Greedy(Sampling):
 @register("decoders", "temperature")
 @dataclass(frozen=True)
 class Temperature(Sampling):
-    """Each token from p^(1/T)/Z."""
+    """Each token from p^(1/T)/Z.
+
+    T = 1 samples the model itself, T → 0 becomes greedy, T > 1 flattens the law. One query a token; the string's law is
+    the product of these conditionals, not p(s)^(1/T)/Z.
+    """
 
     temperature: float = 1.0
 
@@ -41,6 +48,10 @@ class Temperature(Sampling):
 @register("decoders", "nucleus")
 @dataclass(frozen=True)
 class Nucleus(Sampling):
-    """Each token from the smallest set of most probable ones whose probability exceeds top_p (Holtzman et al. 2020)."""
+    """Each token from the smallest set of most probable ones whose probability exceeds top_p (Holtzman et al. 2020).
+
+    The token that crosses the threshold stays, the rest is dropped and the law renormalised; a temperature is applied
+    first. top_p = 1 samples the model itself, top_p = 0 is greedy. One query a token.
+    """
 
     top_p: float = 0.9

@@ -19,7 +19,13 @@ __all__ = ["VGB", "SinclairJerrum", "ValueGuided"]
 @register("decoders", "value-guided")
 @dataclass(frozen=True)
 class ValueGuided(Decoder):
-    """Each token from π(a|s)·V(s∘a)/Z, never going back: errors of V multiply along the string."""
+    """Each token from π(a|s)·V(s∘a)/Z, never going back: errors of V multiply along the string.
+
+    Output law: ∏ π(s_i|s_<i) V(s_≤i)/Z(s_<i), which is the target π(s)·τ(s)/Z exactly if V(s) = E[tilt | s]. With the
+    0/1 verdicts of a grammar it is the usual masking of tokens, which has the law of tokenwise rejection, not that of
+    the model given the grammar. One query a token and the verifier's number for every next token; a string that no
+    token can continue fails. What errors of V do as strings grow longer: the study verifier/error-amplification.
+    """
 
     needs_verifier: ClassVar[bool] = True
 
@@ -42,8 +48,10 @@ class VGB(Decoder):
     """Value-guided sampling with backtracking: a lazy random walk on the tree of prefixes.
 
     From a prefix y the walk stays with probability ½, otherwise it moves to
+
         its parent        with weight V(y)
         its child y∘a     with weight π(a|y)·V(y∘a)
+
     The walk is reversible; whatever V is inside the tree, the stationary law on complete strings is exactly
     proportional to π(y)·τ(y) once V equals the tilt τ there; with a uniform generator and a 0/1 tilt it is the walk of
     Sinclair & Jerrum 1989. Rohatgi, Shetty, Saless, Li, Moitra, Risteski & Foster 2025.
@@ -60,6 +68,8 @@ class VGB(Decoder):
                   the product of the numbers along y. A verifier that errs then sends the walk back out of a branch in
                   which it says "no" again and again, where a bare V(y) would compare one bad node with the next
     max_steps     T; None means 100·H² for strings of at most H new tokens
+    restarts      see "uniform-time"; None means 4·H
+
     A node where every weight is 0 goes back to its parent and is counted in `backtracks`; at the root the string fails.
     The counter `steps` includes the lazy ones; `backtracks` counts moves to a parent.
     """
@@ -172,7 +182,9 @@ class VGB(Decoder):
 class SinclairJerrum(VGB):
     """VGB with a uniform generator: V(y)·|Σ|^(H−h) is then an (approximate) number of accepted completions of y.
 
-    Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
+    The generator's law is not used, only its log-probabilities are reported. With exact counts the first leaf is
+    uniform on the accepted strings; base="constrained" moves uniformly among the children of positive value instead,
+    which is what 0/1 verdicts can do. Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
     def proposal(self, logprobs: Tensor) -> Tensor:
