@@ -9,6 +9,7 @@ import pytest
 
 import sandlab as sl
 from sandlab.lenses.stages import Plateau
+from sandlab.studies.ngrams import near_stationary
 from sandlab.studies.ngrams.runs import Run, estimator_losses, split_seeds, train_run
 from sandlab.studies.ngrams.stages import Stages
 
@@ -63,3 +64,19 @@ def test_every_lemma_holds_at_toy_size() -> None:
     _, findings = study.measure(study.config("quick", **small), lab, "quick")
     exact = {claim.id for claim in study.claims if claim.exact}
     assert {finding.verdict for finding in findings if finding.claim in exact} == {"holds"}
+
+
+def test_the_table_of_exact_gradients_falls_with_the_length_and_grows_with_the_temperature() -> None:
+    norms = near_stationary.enumerated_norms()
+    assert (np.diff(norms, axis=-1) < 0).all() and (np.diff(norms, axis=1) > 0).all()
+
+
+def test_the_surviving_block_has_its_closed_form_at_toy_size() -> None:
+    study = sl.get("studies", "ngrams/near-stationary")
+    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    small = {"seeds": 2, "lengths": (16, 32), "closed_sequences": 512, "sampled_sequences": 64}
+    _, findings = study.measure(study.config("quick", **small), lab, "quick")
+    verdicts = {finding.claim.split(".")[1]: finding.verdict for finding in findings}
+    assert {verdicts[name] for name in ("closed-form", "silent-blocks", "unigram-exact", "enumerated-falls")} == {
+        "holds"
+    }
