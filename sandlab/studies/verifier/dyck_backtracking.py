@@ -120,11 +120,11 @@ def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
     most probable ones written, at most Q times.
 
     First experiment: prompts are prefixes after which the model erred; erasing may cut into them. Second: fresh
-    unfamiliar prompts (5 times 400 a model; full 2 times 10 000), which are never cut, Q = B = 4; every way of completing
-    them has the same random numbers. Beside the trained verifier stand the exact one (a stack), a random one
-    that rejects every second token, the variant that resumes sampling after erasing, greedy writing without any
-    verifier, and a trained verifier that has seen whole words: the others are shown prefixes of the lengths at which
-    errors occur, and hardly ever a word of 32 brackets, so that they may reject each one.
+    unfamiliar prompts (5 times 400 a model; full 10 000), which are never cut, Q = B = 4; every way has
+    the same random numbers. Beside the trained verifier stand the exact one (a stack), a random one that rejects every
+    second token, the variant that resumes sampling after erasing, greedy writing without any verifier, and a trained
+    verifier that has seen whole words: the others are shown prefixes of the lengths at which errors occur, and hardly
+    ever a word of 32 brackets, so that they may reject each one.
 
     What to look for: the table of accuracies grows to the right; in the bars the trained verifier lies between plain
     sampling and the exact verifier. Two controls say what the trained verifier's part in this is: the random verifier

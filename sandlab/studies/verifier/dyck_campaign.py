@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -76,22 +76,11 @@ class Way:
         return writer.complete(self.decoder, prompts, seed, probe=self.probe, verifier=self.verifier, trace=trace)
 
 
-@dataclass(frozen=True)
-class Campaigns:
-    """The same campaign for several models, trained together."""
-
-    each: Campaign
-    seeds: tuple[int, ...]
-
-
-def campaigns(config: Campaigns) -> list[dict[str, Any]]:
-    """Everything that is measured, model by model. On a GPU factors of products are rounded to 11 bits (TF32)."""
-    with computing("tf32", torch.device(config.each.device)):
-        trained = pretrain(config.each.model, config.seeds, config.each.device)
-        return [
-            {"pretraining": report} | examine(Writer(model), replace(config.each, seed=seed))
-            for seed, (model, report) in zip(config.seeds, trained)
-        ]
+def campaign(config: Campaign) -> dict[str, Any]:
+    """Train a model and measure everything on it. On a GPU factors of products are rounded to 11 bits (TF32)."""
+    with computing("tf32", torch.device(config.device)):
+        model, report = pretrain(config.model, config.seed, config.device)
+        return {"pretraining": report} | examine(Writer(model), config)
 
 
 def examine(writer: Writer, config: Campaign) -> dict[str, Any]:
@@ -111,7 +100,7 @@ def examine(writer: Writer, config: Campaign) -> dict[str, Any]:
         "forced": _forced(writer, prefixes, config),
         "tables": _quota_tables(writer, prefixes, probe, config),
         "unseen": _unseen(writer, training, probe, config),
-        "diversity": {f"{low} to 31": _diversity(writer, probe, config, low) for low in (16, 25)},
+        "diversity": _diversity(writer, probe, config),
         "picture": _picture(writer, training, config),
     }
 
@@ -147,13 +136,13 @@ def _probe_report(writer: Writer, errors: Errors, config: Campaign) -> dict[str,
 
 def _forced(writer: Writer, prefixes: Prompts, config: Campaign) -> dict[str, list[float]]:
     """Erase the last B tokens of an error-inducing prefix once, then sample: accuracy per repetition."""
-    settings: dict[str, tuple[Decoder, int]] = {"nucleus 0.9": (Sampling(top_p=0.9), 0), "greedy": (Greedy(), 0)}
-    settings |= {f"B={cut}": (Sampling(top_p=0.9), cut) for cut in CUTS}
-    found = {}
-    for name, (decoder, cut) in settings.items():
-        done = writer.complete(decoder, prefixes.cut(cut) * config.repetitions, (config.seed, "forced"))
-        found[name] = _by_repetition(writer.right(done), config).mean(1).tolist()
-    return found
+    every = prefixes * config.repetitions
+    cuts = {"nucleus 0.9": 0} | {f"B={cut}": cut for cut in CUTS}
+    strings = [string for cut in cuts.values() for string in every.cut(cut).strings]
+    sampled = writer.right(writer.complete(Sampling(top_p=0.9), Prompts(strings), (config.seed, "forced")))
+    greedy = writer.right(writer.complete(Greedy(), every, (config.seed, "forced")))
+    parts = dict(zip(cuts, sampled.split(len(every)))) | {"greedy": greedy}
+    return {name: _by_repetition(part, config).mean(1).tolist() for name, part in parts.items()}
 
 
 def _by_repetition(values: torch.Tensor, config: Campaign) -> torch.Tensor:
@@ -164,38 +153,40 @@ def _by_repetition(values: torch.Tensor, config: Campaign) -> torch.Tensor:
 def _quota_tables(writer: Writer, prefixes: Prompts, probe: TrainedProbe, config: Campaign) -> dict[str, Any]:
     """Backtracking from error-inducing prefixes by quota and stride; and completions of what was rejected, without."""
     found: dict[str, Any] = {}
+    rejected: dict[str, list[list[int]]] = {}
     every = prefixes * config.repetitions
     for quota in QUOTAS:
         for stride in STRIDES:
             way = Way(Backtracking(top_p=0.9, quota=quota, stride=stride, keep_prompt=1), probe)
             done = way.complete(writer, every, (config.seed, "quota"), trace=True)
-            # The strings rejected in the first repetition are enough: thousands of them by now.
-            rejected = rejected_prefixes(done, every.strings[: len(prefixes)])
-            found[f"{quota},{stride}"] = {
+            found[cell := f"{quota},{stride}"] = {
                 "accuracy": _by_repetition(writer.right(done), config).mean(1).tolist(),
                 "backtracks": _by_repetition(done.counters["backtracks"], config).sum(1).tolist(),
-                "without": _going_on(writer, rejected, Sampling(top_p=0.9), config),
-                "without, greedy": _going_on(writer, rejected, Greedy(), config),
             }
+            # The strings rejected in the first repetition are enough: hundreds in each cell.
+            rejected[cell] = rejected_prefixes(done, every.strings[: len(prefixes)])
+    for name, decoder in (("without", Sampling(top_p=0.9)), ("without, greedy", Greedy())):
+        for cell, share in _going_on(writer, rejected, decoder, config).items():
+            found[cell][name] = share
     return found
 
 
-def _going_on(writer: Writer, strings: list[list[int]], decoder: Decoder, config: Campaign) -> float:
-    """Share of these strings that become words when they are completed without backtracking.
+def _going_on(
+    writer: Writer, cells: dict[str, list[list[int]]], decoder: Decoder, config: Campaign
+) -> dict[str, float]:
+    """Share of each cell's strings that become words when they are completed without backtracking.
 
     A string that has ended, or has no room left, is its own completion.
     """
-    ended = [len(string) >= TOTAL or string[-1] == writer.world.end_token for string in strings]
-    whole = [string for string, over in zip(strings, ended) if over]
-    rest = [string for string, over in zip(strings, ended) if not over]
-    right = 0
-    if whole:
-        padded = [string + [0] * (TOTAL - len(string)) for string in whole]
-        lengths = torch.tensor([len(string) for string in whole])
-        right += int(writer.world.contains(torch.tensor(padded), lengths).sum())
-    if rest:
-        right += int(writer.right(writer.complete(decoder, Prompts(rest), (config.seed, "alone"))).sum())
-    return right / len(strings) if strings else float("nan")
+    strings = [string for rows in cells.values() for string in rows]
+    over = torch.tensor([len(string) >= TOTAL or string[-1] == writer.world.end_token for string in strings])
+    tokens = torch.tensor([string + [0] * (TOTAL - len(string)) for string in strings]).view(-1, TOTAL)
+    right = writer.world.contains(tokens, torch.tensor([len(string) for string in strings]))
+    if not bool(over.all()):
+        rest = Prompts([string for string, ended in zip(strings, over.tolist()) if not ended])
+        right[~over] = writer.right(writer.complete(decoder, rest, (config.seed, "alone"))).cpu()
+    parts = right.double().split([len(rows) for rows in cells.values()])
+    return {cell: float(part.mean()) for cell, part in zip(cells, parts)}
 
 
 def _ways(writer: Writer, training: Errors, probe: TrainedProbe, seed: int) -> dict[str, Way]:
@@ -277,40 +268,45 @@ def _mistakes(writer: Writer, done: Generations, wrong: torch.Tensor) -> list[di
     ]
 
 
-def _diversity(writer: Writer, probe: TrainedProbe, config: Campaign, low: int) -> dict[str, list[int]]:
-    """Distinct completions among ten, for each prompt of `low` to 31 brackets."""
-    prompts = Prompts.drawn(config.diverse, rng(config.seed, "diverse", low, device=config.device), low=low)
-    tenfold = Prompts([string for string in prompts.strings for _ in range(10)])
+def _diversity(writer: Writer, probe: TrainedProbe, config: Campaign) -> dict[str, dict[str, list[int]]]:
+    """Distinct completions among ten, for each prompt of 16 to 31 and of 25 to 31 brackets."""
+    lows = (16, 25)
+    drawn = [Prompts.drawn(config.diverse, rng(config.seed, "diverse", device=config.device), low=low) for low in lows]
+    tenfold = Prompts([string for prompts in drawn for string in prompts.strings for _ in range(10)])
     ways = {
         "trained 1.0": Way(Backtracking(quota=4, stride=4), probe),
         "exact 1.0": Way(Backtracking(quota=4, stride=4), verifier=LanguageVerifier(writer.world)),
         "baseline 0.9": Way(Sampling(top_p=0.9)),
         "baseline 1.0": Way(Sampling()),
     }
-    found = {}
+    found: dict[str, dict[str, list[int]]] = {f"{low} to 31": {} for low in lows}
     for name, way in ways.items():
         done = way.complete(writer, tenfold, (config.seed, "diverse"))
-        ends, rows = done.lengths.tolist(), done.tokens.tolist()
-        strings = [tuple(row[:end]) for row, end in zip(rows, ends)]
-        found[name] = [len(set(strings[place : place + 10])) for place in range(0, len(strings), 10)]
+        strings = [tuple(row[:end]) for row, end in zip(done.tokens.tolist(), done.lengths.tolist())]
+        counts = [len(set(strings[place : place + 10])) for place in range(0, len(strings), 10)]
+        for part, each in enumerate(found.values()):
+            each[name] = counts[part * config.diverse : (part + 1) * config.diverse]
     return found
 
 
 def _picture(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]:
     """Two dimensions (t-SNE) of the last layer at wrong and correct prefixes, and how clustered the errors are."""
     from sklearn.manifold import TSNE
-    from sklearn.metrics import silhouette_samples
+    from sklearn.metrics import pairwise_distances, silhouette_samples
+    from threadpoolctl import threadpool_limits
 
     half = min(config.points // 2, len(errors.wrong))
     strings = errors.wrong[:half] + errors.correct[:half]
     labels = np.array([0] * half + [1] * half)
     features = last_features(writer.generator(), strings, ["final"])["final"].float().cpu().numpy()
-    # The picture depends on the features' scale only through perplexity 30, the usual choice.
-    places = TSNE(perplexity=min(30, half - 1), random_state=config.seed, init="pca").fit_transform(features)
-    own = float(silhouette_samples(places, labels)[labels == 0].mean())
+    # Perplexity 30 is the usual choice. One thread: the picture then depends on nothing else on the machine.
+    with threadpool_limits(limits=1):
+        places = TSNE(perplexity=min(30, half - 1), random_state=config.seed, init="pca").fit_transform(features)
+    distances = pairwise_distances(places.astype(np.float64))
+
+    def silhouette(labelling: np.ndarray) -> float:
+        return float(silhouette_samples(distances, labelling, metric="precomputed")[labelling == 0].mean())
+
     chance = np.random.default_rng(config.seed)
-    shuffled = []
-    for _ in range(config.shuffles):
-        mixed = chance.permutation(labels)
-        shuffled.append(float(silhouette_samples(places, mixed)[mixed == 0].mean()))
-    return {"places": places, "labels": labels, "silhouette": own, "shuffled": shuffled}
+    shuffled = [silhouette(chance.permutation(labels)) for _ in range(config.shuffles)]
+    return {"places": places, "labels": labels, "silhouette": silhouette(labels), "shuffled": shuffled}

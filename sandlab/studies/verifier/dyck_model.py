@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,8 @@ from sandlab.decoding.sampling import Sampling
 from sandlab.decoding.session import Generations
 from sandlab.decoding.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
 from sandlab.decoding.verifiers import Verifier
-from sandlab.learning.population import Population
 from sandlab.learning.training import train
+from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
@@ -105,18 +104,18 @@ def build(config: DyckModel) -> Transformer:
     )
 
 
-def pretrain(config: DyckModel, seeds: Sequence[int], device: str) -> list[tuple[Transformer, dict[str, Any]]]:
-    """One model per seed, all trained at once on words of their own; the averaged weights, and a report of each.
+def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, dict[str, Any]]:
+    """The trained model with averaged weights, and a report.
 
     AdamW, weight decay 0.1, 100 steps of warm-up then linear decay to 0. The corpus is drawn at once and read once:
     drawing small batches of Dyck words one after another would take longer than a step of training.
     """
-    crowd = Population(lambda seed: build(config), seeds=seeds).to(device)
-    source = rng(seeds[0], "training", device=device)
-    words = config.steps * config.batch_size * len(seeds)
-    histories = train(
-        crowd,
-        Corpus(familiar().sample(words, rng=source)),
+    with seeded(seed):
+        model = build(config).to(device)
+    source = rng(seed, "training", device=device)
+    history = train(
+        model,
+        Corpus(familiar().sample(config.steps * config.batch_size, rng=source)),
         steps=config.steps,
         batch_size=config.batch_size,
         rng=source,
@@ -129,17 +128,12 @@ def pretrain(config: DyckModel, seeds: Sequence[int], device: str) -> list[tuple
         every=config.steps,
         progress=False,
         precision="tf32",
-        data="separate",
     )
-    models = [history.apply_average(crowd.member(place)).eval() for place, history in enumerate(histories)]
-    losses = [float(history.loss[-min(100, len(history.loss)) :].mean()) for history in histories]
-    return [(model, {"loss": loss} | report(model, seed, device)) for model, loss, seed in zip(models, losses, seeds)]
-
-
-def report(model: Transformer, seed: int, device: str) -> dict[str, Any]:
-    """The smallest loss there is, and the model's accuracy on closing brackets, familiar and unfamiliar."""
-    return {
-        "optimal loss": familiar().optimal_loss(familiar().sample(2000, rng=rng(seed, "optimal", device=device))),
+    history.apply_average(model).eval()
+    sample = familiar().sample(2000, rng=rng(seed, "optimal", device=device))
+    return model, {
+        "loss": float(history.loss[-min(100, len(history.loss)) :].mean()),
+        "optimal loss": familiar().optimal_loss(sample),
         "closing accuracy": _repeated(model, familiar(), rng(seed, "familiar", device=device)),
         "closing accuracy, unfamiliar": _repeated(model, unfamiliar(), rng(seed, "unfamiliar", device=device)),
     }

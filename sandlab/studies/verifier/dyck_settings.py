@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sandlab.studies.base import Lab
-from sandlab.studies.verifier.dyck_campaign import Campaign, Campaigns, campaigns
+from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
 from sandlab.studies.verifier.dyck_model import PUBLISHED
 
 SMALL_CAMPAIGN = Campaign()
@@ -19,11 +19,11 @@ FULL_CAMPAIGN = Campaign(
     for_verifier=441,
     prefixes=164,
     unseen=10_000,
-    rounds=2,
+    rounds=1,
     diverse=100,
-    points=600,
-    probe_steps=300,
-    splits=6,
+    points=400,
+    probe_steps=200,
+    splits=5,
     shuffles=50,
 )
 
@@ -42,12 +42,10 @@ QUICK, FULL = Settings(), Settings(seeds=3, campaign=FULL_CAMPAIGN)
 def run_campaigns(config: Settings, lab: Lab) -> list[dict[str, Any]]:
     """One result per seed; all Dyck studies ask for the same jobs, so they are computed once.
 
-    On a GPU one job trains all models together; on a CPU each model is a job, and jobs run side by side.
+    Decoding leaves a GPU idle much of the time: there, too, it pays to run the jobs in processes of their own.
     """
-    each, seeds = replace(config.campaign, device=lab.device), range(config.seeds)
-    groups = [(seed,) for seed in seeds] if lab.device == "cpu" else [tuple(seeds)]
-    found = lab.map(campaigns, [Campaigns(each, group) for group in groups], label="language models of Dyck words")
-    return [result for results in found for result in results]
+    jobs = [replace(config.campaign, seed=seed, device=lab.device) for seed in range(config.seeds)]
+    return lab.map(campaign, jobs, label="language model of Dyck words")
 
 
 def by_model(results: Sequence[dict[str, Any]], pick: Callable[[dict[str, Any]], Any]) -> np.ndarray:
