@@ -197,7 +197,7 @@ def _draw(cells: dict[str, np.ndarray], base: np.ndarray, shares: dict[str, np.n
         ):
             figures.heatmap(
                 axis, values, x="stride B", y="quota Q", title=f"{name}: nucleus alone {alone:.3f}",
-                low=0.3, high=0.95, numbers=True, bar=False,
+                low=0.3, high=1.0, numbers=True, bar=False,
             )  # fmt: skip
             axis.set(xticks=range(len(STRIDES)), yticks=range(len(QUOTAS)))
             axis.set_xticklabels(map(str, STRIDES))
@@ -209,7 +209,7 @@ def _draw(cells: dict[str, np.ndarray], base: np.ndarray, shares: dict[str, np.n
             for spot, value in zip(place, parts):
                 axes[2].plot([spot + shift] * len(value), value, "k.", markersize=3)
         axes[2].axhline(shares["greedy"].mean(), color="#555555", linestyle="--", linewidth=1, label="greedy writing")
-        axes[2].set(xticks=place, ylabel="share of fresh prompts completed wrong", title="fresh prompts, Q = B = 4")
+        axes[2].set(xticks=place, ylabel="share completed wrong", title="fresh prompts, Q = B = 4")
         axes[2].set_xticklabels(list(WAYS.values()), fontsize=7)
         axes[2].legend()
     return figure

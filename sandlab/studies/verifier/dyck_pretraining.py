@@ -91,7 +91,7 @@ def dyck_pretraining(config: Settings, lab: Lab) -> Outcome:
         axis.bar(names, [value.mean() for value in values], color=[figures.COLOURS[i] for i in (0, 0, 5, 5, 5)])
         for place, value in enumerate(values):
             axis.plot([place] * len(value), value, "k.", markersize=4)
-            axis.text(place, value.mean() + 0.004, f"{value.mean():.3f}", ha="center", fontsize=8)
+            axis.text(place, value.max() + 0.004, f"{value.mean():.3f}", ha="center", fontsize=8)
         low = min(float(value.min()) for value in values)
         axis.set(ylim=(max(0.0, low - 0.05), 1.02), ylabel="share that is right")
     nucleus = errors_of(results, "baseline 1.0") / errors_of(results, "baseline 0.9")

@@ -109,9 +109,9 @@ def remaining_errors(config: Settings, lab: Lab) -> Outcome:
         for key, name in ((AFTER, "after each sampled token"), (BEFORE, "before each token"))
     ]
     counts.append({"verifier asked": "published", "errors": 225, "wrong closing bracket": 222, "with quota 0": 225})
-    return Outcome(
-        measurements, {"errors": _kinds(lists)}, {"remaining errors": counts, "some remaining errors": table}
-    )
+    tables = {"remaining errors": counts, "some remaining errors": table}
+    note = "The rewritten tokens are not verified in this order: an error among them leaves quota to spare."
+    return Outcome(measurements, {"errors": _kinds(lists)}, tables, {"quota": note})
 
 
 def _kinds(lists: dict[str, list[dict[str, Any]]]) -> Any:
@@ -124,7 +124,8 @@ def _kinds(lists: dict[str, list[dict[str, Any]]]) -> Any:
             axes[0].bar(np.arange(len(kinds)) + shift, counts, 0.38, label=labels[name])
             quotas = [sum(row["quota left"] == left for row in rows) for left in range(5)]
             axes[1].bar(np.arange(5) + shift, quotas, 0.38, label=labels[name])
-        axes[0].set(xticks=range(len(kinds)), ylabel="errors", title="kind of the first error")
+        edges = (-0.9, len(kinds) - 0.1)
+        axes[0].set(xticks=range(len(kinds)), xlim=edges, ylabel="errors", title="kind of the first error")
         names = [BracketError(kind).name.lower().replace("_", " ") for kind in kinds]
         breaks = (("stack depth exceeds", "too deep for"), (" remaining", "\nremaining"), ("incorrect ", "incorrect\n"))
         for old, new in breaks:
@@ -195,7 +196,9 @@ def diversity(config: Settings, lab: Lab) -> Outcome:
     means = {way: by_model(results, lambda each, w=way: each["diversity"][lengths[0]][w]) for way in ways}
     measurements = {name: means[f"{name} 1.0"] - means["baseline 1.0"] for name in ("exact", "trained")}
     figure = _histogram({way: counts(lengths[0], way) for way in ways})
-    return Outcome(measurements, {"diversity": figure}, {"distinct of ten, mean ± standard deviation": rows})
+    tables = {"distinct of ten, mean ± standard deviation": rows}
+    note = "Each false alarm of the trained verifier replaces sampled tokens by the most probable ones."
+    return Outcome(measurements, {"diversity": figure}, tables, {"trained": note})
 
 
 def _moments(values: np.ndarray) -> tuple[float, float]:
@@ -284,6 +287,7 @@ def dyck_no_argmax(config: Settings, lab: Lab) -> Outcome:
             for place, value in enumerate(values):
                 axis.plot([place + shift] * len(value), value, "k.", markersize=3)
         axis.set(xticks=range(3), ylabel="share completed wrong")
-        axis.set_xticklabels(["no verifier", "erase, then sample", "erase, rewrite greedily"])
+        axis.set_xticklabels(["no verifier", "erase,\nthen sample", "erase,\nrewrite greedily"])
         axis.legend()
-    return Outcome(measurements, {"rewriting": figure}, {"errors on fresh prompts": rows})
+    note = "Resampling repairs what was an accident of sampling; how many errors are depends on the model's confidence."
+    return Outcome(measurements, {"rewriting": figure}, {"errors on fresh prompts": rows}, {"no-better": note})
