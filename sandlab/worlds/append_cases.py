@@ -117,8 +117,8 @@ class AppendCases(World):
     @property
     def length(self) -> int:
         """Tokens of the longest document, START and END included."""
-        demonstration = 7 + self.shown * 12
-        return 2 + demonstration + 12 + self.cases * (4 * self.longest + 16)
+        demonstration = 10 + 11 * self.shown
+        return 2 + demonstration + 13 + self.cases * (4 * self.longest + 14)
 
     @property
     def shown(self) -> int:

@@ -87,7 +87,6 @@ def test_text_and_tokens_are_inverse_and_a_prompt_asks_for_append():
     assert prompt[0] == world.start_token
     assert text.endswith("List 8 test cases of the above function qzk, one in each line:\n")
     assert "def qzk(l, item):\n    assert type(l) is list\n    l.append(item)\n    return l\n" in text
-    assert len(prompt) + 8 * (4 * 5 + 16) <= world.length
     assert all(len(name) == 3 for name in OOD_NAMES)
 
 
@@ -213,3 +212,20 @@ def test_entries_favour_small_numbers_as_asked():
     counts = torch.tensor([digits.count(str(digit)) for digit in range(10)], dtype=torch.float64)
     law = 1 / torch.arange(1, 11, dtype=torch.float64)
     assert torch.allclose(counts / counts.sum(), law / law.sum(), atol=0.02)
+
+
+def test_the_longest_document_fits_exactly():
+    for cases, longest, examples in ((1, 1, 1), (2, 2, None), (8, 5, 1)):
+        world = AppendCases(cases=cases, longest=longest, examples=examples, errors=0.0)
+        numbers = list(range(longest))
+        line = f"assert abc({numbers}, 7) == {[*numbers, 7]}\n"
+        widest = 1 + len(world.encode(line * cases))
+        assert max(len(world.prompt("abc", rng=sl.rng(seed))) for seed in range(40)) + widest <= world.length
+        assert all(text.count("\n") == len(text.splitlines()) for text in documents(world, 200))
+    # Sums of two digits in every line of the example.
+    demonstration = "def f(a, b):\n    return a + b\n\nList 1 test cases of the above function f, one in each line:\n"
+    demonstration += "assert f(9, 9) == 18\n\n"
+    definition = "def abc(l, item):\n    assert type(l) is list\n    l.append(item)\n    return l\n"
+    request = "\nList 1 test cases of the above function abc, one in each line:\nassert abc([5], 7) == [5, 7]\n"
+    world = AppendCases(cases=1, longest=1)
+    assert len(world.encode(demonstration + definition + request)) + 2 == world.length

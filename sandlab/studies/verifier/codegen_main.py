@@ -96,7 +96,7 @@ def codegen(config: Settings, lab: Lab) -> Outcome:
 
     The published experiment asks a frozen model of 7 billion parameters. Here a small transformer stands in for it,
     trained on documents of this form (world append-cases) for several functions, whose test lines are wrong with
-    probability 0.15. Quick: two layers of width 64, four lines, lists of at most three entries, functions append,
+    probability 0.15. Quick: two layers of width 64, four lines, lists of at most two entries, functions append,
     prepend, pop and max, one example line; full: four layers of width 256, eight lines, lists of at most five, nine
     functions. Entries favour small numbers, as people's tests do, so that sampling sharply repeats itself.
 

@@ -24,7 +24,7 @@ from sandlab.worlds.base import Batch
 # Names in the strings that verifiers are trained on; the names of the tests are others.
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
 SMALL_WORLD = AppendCases(
-    cases=4, longest=3, functions=("append", "prepend", "pop", "max"), favour=0.7, examples=1, meaningful=0.5
+    cases=4, longest=2, functions=("append", "prepend", "pop", "max"), favour=0.7, examples=1, meaningful=0.5
 )
 FULL_WORLD = AppendCases(favour=0.7)
 
