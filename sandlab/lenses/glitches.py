@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import integer
 from sandlab.lenses.attention_patterns import attention_maps
+from sandlab.lenses.attention_pictures import mark_attention
 from sandlab.lenses.tail_errors import wrong_targets
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
@@ -87,8 +88,10 @@ def draw_glitch(model: nn.Module, glitch: Glitch, letters: list[str]) -> Any:
     return draw_glitch_maps({name: pattern.cpu().numpy() for name, pattern in maps.items()}, glitch, letters)
 
 
-def draw_glitch_maps(maps: dict[str, np.ndarray], glitch: Glitch, letters: list[str]) -> Any:
-    """The same from recorded maps, name → (head, query, key)."""
+def draw_glitch_maps(
+    maps: dict[str, np.ndarray], glitch: Glitch, letters: list[str], writes: dict[int, int] | None = None
+) -> Any:
+    """The same from recorded maps, name → (head, query, key); `writes` are marked (see `mark_attention`)."""
     from sandlab.figures import heatmap, new
 
     heads = max(pattern.shape[-3] for pattern in maps.values())
@@ -103,8 +106,7 @@ def draw_glitch_maps(maps: dict[str, np.ndarray], glitch: Glitch, letters: list[
             axis = axes[row * heads + head]
             layer = int(name.split(".")[1]) + 1
             heatmap(axis, pattern[head], title=f"layer {layer}, head {head + 1}", low=0.0, high=1.0, bar=False)
-            axis.axhline(glitch.place - 0.5, color="#d1495b", linewidth=0.9)
-            axis.axhline(glitch.place + 0.5, color="#d1495b", linewidth=0.9)
+            mark_attention(axis, pattern[head], writes=writes, wrong=[glitch.place])
             axis.title.set_fontsize(9)
             if short:
                 axis.set_xticks(range(len(written)), written, fontsize=6)

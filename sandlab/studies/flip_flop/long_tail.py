@@ -144,7 +144,8 @@ def long_tail(config: Settings, lab: Lab) -> Outcome:
     linear near zero, so that an exact zero is visible as such. The second figure resolves the tail errors by the
     distance of a read to its write, all seeds together, with exact 95 % intervals: a bin without errors still has an
     upper end. The third shows the shortest input found on which the first erring seed is wrong, and what each of its
-    heads attends to there: the framed row is the read that is answered wrongly.
+    heads attends to there: the framed row is the read that is answered wrongly, white dots are row maxima, the marks
+    above are written symbols (dot 0, diamond 1).
     """
     crowd = split_seeds(config.transformer, config.seeds, lab.device)
     recurrent = [replace(config.lstm, seeds=tuple(range(config.lstm_seeds)), device=lab.device)]
@@ -228,7 +229,9 @@ def _draw_distances(results: list[dict[str, Any]]) -> Any:
 def _draw_glitch(found: dict[str, Any]) -> Any:
     tokens = torch.from_numpy(found["tokens"])
     glitch = Glitch(tokens, found["place"], found["answer"], found["truth"], found["tried"])
-    return draw_glitch_maps(found["maps"], glitch, list(LETTERS))
+    written = found["tokens"]
+    writes = {place + 1: int(written[place + 1]) - 3 for place in np.flatnonzero(written[:-1] == 0).tolist()}
+    return draw_glitch_maps(found["maps"], glitch, list(LETTERS), writes)
 
 
 def _failing(found: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
+from sandlab.lenses.attention_pictures import mark_attention
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.studies.flip_flop.transduction import PROBE, Transduction, transduce
+from sandlab.studies.flip_flop.transduction import PROBE, PROBE_WRITES, Transduction, transduce
 
 KINDS = ("plain", "sharpened", "first layer sharpened")
 
@@ -159,6 +160,7 @@ def _maps(found: dict[str, dict[str, Any]], config: Settings) -> Any:
                 axis = axes[place]
                 title = f"{kind}, layer {layer + 1}" if head == 0 else ""
                 figures.heatmap(axis, pattern[head], title=title, low=0.0, high=1.0, bar=False)
+                mark_attention(axis, pattern[head], writes=PROBE_WRITES)
                 axis.title.set_fontsize(8.5)
                 axis.set_xticks(range(len(marks)), marks, fontsize=6)
                 axis.set_yticks(range(len(marks)) if head == 0 else [], marks if head == 0 else [], fontsize=6)

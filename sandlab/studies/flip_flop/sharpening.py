@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
+from sandlab.lenses.attention_pictures import mark_attention
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.studies.flip_flop.transduction import PROBE, Transduction, transduce
+from sandlab.studies.flip_flop.transduction import PROBE, PROBE_WRITES, Transduction, transduce
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def _draw(found: dict[tuple[float, float], dict[str, Any]], config: Settings) ->
         error = result["error_0.98"].mean()
         title = f"p(⊥) = {idle:g}, λ = {strength:g}\nerror at 0.98: {error:.2g}"
         figures.heatmap(axis, pattern, title=title, low=0.0, high=1.0, bar=False)
+        mark_attention(axis, pattern, writes=PROBE_WRITES)
         axis.set_xticks(range(len(marks)), marks, fontsize=8)
         axis.set_yticks(range(len(marks)), marks, fontsize=8)
         axis.title.set_fontsize(9)

@@ -19,10 +19,11 @@ from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.flip_flop import FlipFlopTransduction
 
-__all__ = ["PROBE", "Transduction", "transduce"]
+__all__ = ["PROBE", "PROBE_WRITES", "Transduction", "transduce"]
 
 PROBE = (2, 0, 1, 0, 0, 1, 2, 0)
 """σ1 ⊥ σ0 ⊥ ⊥ σ0 σ1 ⊥ (0 is ⊥, 1 writes 0, 2 writes 1): the input of the published attention maps."""
+PROBE_WRITES = {place: token - 1 for place, token in enumerate(PROBE) if token}
 TESTS = (0.9, 0.5, 0.98)
 
 
