@@ -9,7 +9,7 @@ import pytest
 
 import sandlab as sl
 from sandlab.lenses.stages import Plateau
-from sandlab.studies.ngrams import near_stationary
+from sandlab.studies.ngrams import constructions, gradient_norm, near_stationary
 from sandlab.studies.ngrams.runs import Run, estimator_losses, split_seeds, train_run
 from sandlab.studies.ngrams.stages import Stages
 
@@ -80,3 +80,16 @@ def test_the_surviving_block_has_its_closed_form_at_toy_size() -> None:
     assert {verdicts[name] for name in ("closed-form", "silent-blocks", "unigram-exact", "enumerated-falls")} == {
         "holds"
     }
+
+
+def test_levels_closer_than_two_hundredths_are_one() -> None:
+    steps = np.arange(0, 1000, 10)
+    stairs = 1.0 + 0.05 * (steps < 300) + 0.1 * (steps < 600)
+    assert gradient_norm._levels_above(steps, stairs) == 2
+    assert gradient_norm._levels_above(steps, np.where(steps < 500, 1.01, 1.0)) == 0
+
+
+def test_the_way_down_is_measured_after_the_first_tenth() -> None:
+    steps = np.arange(0, 110, 10)
+    loss = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.7, 0.5, 0.4, 0.4, 0.4])
+    assert constructions._half_way({"steps": steps, "loss": loss}) == 60.0
