@@ -7,6 +7,7 @@ Corollary 3; the subset-sum argument is Pensia et al. 2020).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,11 @@ __all__ = [
     "TheoryLayerWeights",
     "layer_output",
     "prune_bilinear",
+    "prune_identity",
     "prune_layer",
     "prune_linear",
     "prune_mlp",
+    "prune_transformer",
     "prune_value",
     "random_layer",
     "shared_matrix",
@@ -185,6 +188,44 @@ def prune_layer(
         target.floor,
     )
     return before, after
+
+
+def prune_identity(
+    size: int, *, width: int, relu_copies: int, floor: float, rng: np.random.Generator
+) -> TheoryLayerWeights:
+    """A random layer pruned so that it passes the first `size` coordinates on and clears the others.
+
+    Its value matrix is pruned to 0, and LN(0) = 0, so attention does nothing; the feed-forward is a pruned identity.
+    """
+    keep = np.zeros((width, size))
+    keep[:size] = np.eye(size)
+    nothing = np.zeros((1, width))
+    mlp = _prune_embedded(keep, width, relu_copies, rng)
+    return TheoryLayerWeights(nothing, nothing, np.zeros((width, width)), mlp, floor)
+
+
+@register("circuits", "prune-transformer")
+def prune_transformer(
+    targets: Sequence[TheoryLayerWeights],
+    *,
+    width: int,
+    linear_copies: int,
+    relu_copies: int,
+    rng: np.random.Generator,
+) -> list[TheoryLayerWeights]:
+    """A random transformer of 4L layers, pruned into a given one of L layers (Theorem 3).
+
+    Each target layer takes two random layers, the other 2L are pruned to the identity. Inputs have the target's
+    coordinates first and zeros behind them; so have the outputs.
+    """
+    require(len(targets) >= 1, "targets", len(targets), "at least one layer")
+    size = targets[0].value.shape[0]
+    layers: list[TheoryLayerWeights] = []
+    for target in targets:
+        layers += prune_layer(target, width=width, linear_copies=linear_copies, relu_copies=relu_copies, rng=rng)
+        for _ in range(2):
+            layers.append(prune_identity(size, width=width, relu_copies=relu_copies, floor=target.floor, rng=rng))
+    return layers
 
 
 def shared_matrix(size: int, *, rng: np.random.Generator, copies: int = 96) -> dict[str, np.ndarray]:

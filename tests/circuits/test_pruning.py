@@ -68,6 +68,22 @@ def test_two_pruned_random_layers_compute_a_given_layer() -> None:
     assert np.abs(found[4:]).max() < 1e-9
 
 
+def test_a_random_transformer_of_eight_layers_is_pruned_into_one_of_two() -> None:
+    rng = np.random.default_rng(5)
+    targets = [pruning.random_layer(4, 2, 6, rng=rng) for _ in range(2)]
+    layers = pruning.prune_transformer(targets, width=40, linear_copies=20, relu_copies=60, rng=rng)
+    assert len(layers) == 8
+    x = rng.normal(size=(4, 6))
+    x /= np.linalg.norm(x, axis=0).max()
+    expected, found = x, np.concatenate([x, np.zeros((36, 6))])
+    for target in targets:
+        expected = pruning.layer_output(target, expected)
+    for layer in layers:
+        found = pruning.layer_output(layer, found)
+    assert np.linalg.norm(found[:4] - expected, axis=0).max() < 0.05
+    assert np.abs(found[4:]).max() < 1e-9
+
+
 def test_two_different_functions_can_share_a_pruned_matrix() -> None:
     result = pruning.shared_matrix(4, rng=np.random.default_rng(6))
     assert result["identity_error"] < 0.05 and result["swap_error"] < 0.05
