@@ -95,12 +95,18 @@ class GrammarVerifier(Verifier):
     """V = 1 if the generated text can be continued to a text of the language; complete texts end with the end token.
 
     starts   for each string, the number of tokens before the text that the grammar speaks about (the prompt)
+    prompts  for each string, a text that the grammar reads first, if the language is to cover the prompt as well; its
+             own bytes, since many tokenizers put a blank in front of a text
     One matcher per string follows it as it grows and shrinks.
     """
 
-    def __init__(self, grammar: str, model: LanguageModel, starts: Sequence[int]) -> None:
-        self.base = _matcher(grammar, model.tokenizer, model.generator.vocab)
+    def __init__(
+        self, grammar: str, model: LanguageModel, starts: Sequence[int], prompts: Sequence[str] | None = None
+    ) -> None:
+        self.reader, self.base = _matcher(grammar, model.tokenizer, model.generator.vocab)
         self.eos, self.vocab, self.starts = model.eos, model.generator.vocab, list(starts)
+        texts = prompts if prompts is not None else [""] * len(self.starts)
+        self.before = [list(self.reader.tokenize_str(text)) for text in texts]
         self.start(len(self.starts), 0)
 
     def start(self, strings: int, capacity: int) -> None:
@@ -131,7 +137,7 @@ class GrammarVerifier(Verifier):
 
     def contains(self, row: int, text: Sequence[int]) -> bool:
         """Whether a string's text, with or without an end token, belongs to the language."""
-        text = list(text)
+        text = [*self.before[row], *text]
         if text and text[-1] == self.eos:
             text = text[:-1]
         return self._follow(row, text) and self._done(row)
@@ -158,7 +164,7 @@ class GrammarVerifier(Verifier):
 
     def _texts(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> list[tuple[int, list[int]]]:
         listed = zip(tokens.tolist(), lengths.tolist(), rows.tolist())
-        return [(row, string[self.starts[row] : cut]) for string, cut, row in listed]
+        return [(row, self.before[row] + string[self.starts[row] : cut]) for string, cut, row in listed]
 
     def _follow(self, row: int, text: list[int]) -> bool:
         """Bring the row's matcher to this text; False if the text leaves the language on the way."""
@@ -178,7 +184,8 @@ class GrammarVerifier(Verifier):
         return len(read) == len(text)
 
 
-def _matcher(grammar: str, tokenizer: Any, vocab: int) -> Any:
+def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
+    """The tokens' bytes, and what follows the grammar over them."""
     matcher_class = _llguidance()
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
@@ -188,4 +195,4 @@ def _matcher(grammar: str, tokenizer: Any, vocab: int) -> Any:
     matcher = matcher_class(reader, grammar)
     if matcher.is_error():
         raise BadInput(f"the grammar cannot be used with this tokenizer: {matcher.get_error()}")
-    return matcher
+    return reader, matcher

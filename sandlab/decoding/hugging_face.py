@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,18 @@ class LanguageModel:
         return [int(self.eos if start is None else start)]
 
     def decode(self, tokens: Sequence[int]) -> str:
+        """The text of some tokens, with the blank in front that many tokenizers drop at the beginning of a text."""
+        anchor, known = self._anchor
+        return self._plain([*anchor, *tokens])[known:]
+
+    def _plain(self, tokens: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    @cached_property
+    def _anchor(self) -> tuple[list[int], int]:
+        """Tokens of a letter to put in front, and how many characters they are."""
+        tokens = list(self.tokenizer("a", add_special_tokens=False).input_ids)
+        return tokens, len(self._plain(tokens))
 
 
 def load_language_model(folder: str | Path, *, device: str = "cpu") -> LanguageModel:

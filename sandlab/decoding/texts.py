@@ -103,6 +103,8 @@ def decode_text(
     language = None
     if any(source is not None for source in (grammar, regex, json_schema)):
         language = compile_grammar(lark=grammar, regex=regex, json_schema=json_schema)
+    if getattr(decoder, "keep_prompt", None) is not None:
+        raise BadInput("keep_prompt is for tokens: where text is decoded, the prompt is not cut into")
     if decoder.needs_verifier and language is None and verifier is None:
         raise BadInput(f"{type(decoder).__name__} asks a verifier: give a grammar, a regex or a JSON schema")
     loaded = model if isinstance(model, LanguageModel) else load_language_model(model, device=device)
@@ -163,15 +165,11 @@ def _judge(
     """The exact verifier; with `whole`, prompts that leave the language are refused."""
     if language is None:
         return None
-    if not whole:
-        return GrammarVerifier(language, model, [len(start) for start in starts])
-    special = set(model.tokenizer.all_special_ids)
-    skips = [next((place for place, token in enumerate(row) if token not in special), len(row)) for row in starts]
-    judge = GrammarVerifier(language, model, skips)
-    for text, row, skip in zip(texts, starts, skips):
-        read = judge.reads(0, row[skip:])
-        if read < len(row) - skip:
-            good = model.decode(row[skip : skip + read])
+    judge = GrammarVerifier(language, model, [len(start) for start in starts], texts if whole else None)
+    for text, tokens in zip(texts, judge.before):
+        read = judge.reads(0, tokens)
+        if read < len(tokens):
+            good = judge.reader.decode_str(tokens[:read])
             place = f"goes on like this after {good!r}" if good else "begins like this"
             raise BadInput(f"the prompt {text!r} is outside the language: no text of the language {place}")
     return judge

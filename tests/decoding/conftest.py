@@ -69,6 +69,28 @@ def random_folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def blank_folder(tmp_path_factory) -> Path:
+    """A model that knows nothing, with a tokenizer that puts a blank in front of every text and drops it again."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    raw.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    special = ["<s>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    raw.train_from_iterator(["ab cd abc"] * 20, trainers.BpeTrainer(vocab_size=300, special_tokens=special))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="</s>"
+    )
+    folder = tmp_path_factory.mktemp("blank-model")
+    tokenizer.save_pretrained(folder)
+    small_llama(len(tokenizer)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def json_folder(tmp_path_factory) -> Path:
     """A model that has seen "Person 17: {...}" and writes such objects, most of them valid."""
     return train_json_model(tmp_path_factory.mktemp("json-model"))

@@ -242,6 +242,7 @@ def test_a_lark_grammar_and_what_was_erased(json_folder, tmp_path):
         ({"algorithm": "block-best-of-n"}, "needs a separator token or a block length, got neither: try block=8"),
         ({"device": "gpu"}, "device must be one of 'cpu', 'cuda', got 'gpu'"),
         ({"prompts": []}, "there is no prompt"),
+        ({"algorithm": "backtrack", "options": {"keep_prompt": 0}}, "the prompt is not cut into"),
         ({"error": 2.0}, "error must be a number between 0.0 and 1.0, got 2.0"),
     ],
 )
@@ -322,3 +323,16 @@ def test_events_are_kept_for_pictures_and_left_out_of_json(json_folder):
     (result,) = decode_text(json_folder, "Person 1: ", json_schema=SCHEMA, max_new=40, trace=True)
     assert sum(event.kind == "erased" for event in result.events) == result.counters["tokens_erased"]
     assert "events" not in result.as_dict() and json.loads(json.dumps(result.as_dict()))["valid"]
+
+
+def test_a_tokenizer_that_puts_a_blank_in_front_of_texts_does_not_shift_the_language(blank_folder):
+    model = load_language_model(blank_folder)
+    assert model.tokenizer.convert_ids_to_tokens(model.encode("ab"))[0].startswith("▁")
+    (blank,) = decode_text(model, "x", regex=" [ab]{1,3}", max_new=6)
+    assert blank.valid and re.fullmatch(" [ab]{1,3}", blank.text)
+    (none,) = decode_text(model, "x", regex="[ab]{1,3}", max_new=6)
+    assert none.valid and re.fullmatch("[ab]{1,3}", none.text)
+    (whole,) = decode_text(model, "ab", regex="ab[cd]{2}", whole=True, max_new=6)
+    assert whole.valid and re.fullmatch("[cd]{2}", whole.text)
+    with pytest.raises(sl.BadInput, match="no text of the language goes on like this after 'a'"):
+        decode_text(model, "ax", regex="ab[cd]{2}", whole=True)
