@@ -20,7 +20,7 @@ __all__ = ["TheoryTransformer", "TheoryTransformerConfig", "activate"]
 
 # So many numbers lie between two steps when nothing is recorded and no gradient is asked for: on a processor what its
 # cache holds, on a GPU what keeps it busy.
-CHUNK = {"cpu": 1 << 18, "cuda": 1 << 27}
+CHUNK = {"cpu": 1 << 17, "cuda": 1 << 27}
 SPARSE_FROM, SPARSE_BELOW = 50_000, 0.02
 
 
@@ -86,6 +86,10 @@ def activate(kind: str, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead
         pooled = x[..., : size * groups].unflatten(-1, (groups, size)).amax(-1)
         return torch.cat([pooled, x[..., size * groups :]], -1)
     return ACTIVATIONS[choice("activation", kind, ("sine", "max:…", *ACTIVATIONS))](x)
+
+
+def _activate_in_place(kind: str, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead out"]:
+    return x.relu_() if kind == "relu" else activate(kind, x)
 
 
 def _after(kind: str, width: int) -> int:
@@ -159,6 +163,15 @@ class TheoryAttention(nn.Module):
         return nn.functional.one_hot(latest, scores.shape[-1]).to(scores.dtype)
 
 
+def _few_entries(matrix: Float[Tensor, "row column"]) -> Tensor:
+    """The matrix in compressed rows when it is large and nearly all of it is 0, as that of a table is."""
+    if matrix.numel() < SPARSE_FROM or int(matrix.count_nonzero()) >= SPARSE_BELOW * matrix.numel():
+        return matrix
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls compressed rows a beta feature
+        return matrix.to_sparse_csr()
+
+
 def _rows(device: torch.device, numbers: int) -> int:
     """How many examples of so many numbers each go through at once."""
     return max(1, CHUNK.get(device.type, CHUNK["cuda"]) // numbers)
@@ -188,12 +201,18 @@ class TheoryFeedForward(nn.Module):
             return x * self.keep + self._apply_maps(x)
         widest = max(len(linear.weight) for linear in self.maps)  # type: ignore[arg-type]
         rows = _rows(x.device, x.shape[1] * widest)
-        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_maps
+        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_plain
         return torch.cat([part * self.keep + run(part) for part in x.split(rows)])
 
     def _apply_maps(self, x: Tensor) -> Tensor:
         for linear, kind, point in zip(self.maps, self.kinds, self.hidden):
             x = point(activate(kind, linear(x)))
+        return self.maps[-1](x)
+
+    def _apply_plain(self, x: Tensor) -> Tensor:
+        """The same when nobody looks at the hidden units and no gradient is wanted: they are changed in place."""
+        for linear, kind in zip(self.maps, self.kinds):
+            x = _activate_in_place(kind, linear(x))
         return self.maps[-1](x)
 
     def _apply_sparse(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
@@ -203,9 +222,10 @@ class TheoryFeedForward(nn.Module):
             sparse = self._sparse(linear)
             weight: Any = linear.weight
             bias: Any = linear.bias
-            y = (torch.sparse.mm(sparse, y) if sparse is not None else weight @ y) + bias.unsqueeze(1)
+            y = torch.sparse.mm(sparse, y) if sparse is not None else weight @ y
+            y += bias.unsqueeze(1)
             if place < len(self.kinds):
-                y = activate(self.kinds[place], y.mT).mT
+                y = _activate_in_place(self.kinds[place], y.mT).mT
         return y.mT.view_as(x)
 
     def _sparse(self, linear: nn.Module) -> Tensor | None:
@@ -216,10 +236,8 @@ class TheoryFeedForward(nn.Module):
         key = (weight.data_ptr(), weight._version, weight.device, weight.dtype)
         found = self._compressed.get(id(linear))
         if found is None or found[0] != key:
-            few = int(weight.count_nonzero()) < SPARSE_BELOW * weight.numel()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # torch calls compressed rows a beta feature
-                found = (key, weight.to_sparse_csr() if few else None)
+            sparse = _few_entries(weight)
+            found = (key, None if sparse is weight else sparse)
             self._compressed[id(linear)] = found
         return found[1]
 
