@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow
 import pytest
 import torch
 
@@ -58,6 +59,9 @@ def test_codegen_studies_share_one_campaign_and_measure_every_claim(lab, name, p
     outcome, findings = study.measure(study.config(preset, campaign=TINY, seeds=2), lab, preset)
     assert {finding.claim for finding in findings} == {claim.id for claim in study.claims}
     assert outcome.figures and outcome.tables
+    for rows in outcome.tables.values():
+        # Every column can be stored: one kind of value.
+        pyarrow.table({name: [row.get(name) for row in rows] for row in rows for name in row})
 
 
 def test_every_query_of_the_campaign_is_a_token_kept_or_erased(lab):

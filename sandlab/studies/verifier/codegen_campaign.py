@@ -94,9 +94,9 @@ class CodeCampaign:
     names: int = 5
     foreign: tuple[str, ...] = ("pop", "max")
     completions: int = 10
-    repetitions: int = 2
-    harvested: int = 500
-    probe_steps: int = 150
+    repetitions: int = 3
+    harvested: int = 1000
+    probe_steps: int = 200
     hidden: int = 64
     nuclei: tuple[float, ...] = (0.8, 0.95, 1.0)
     temperatures: tuple[float, ...] = (0.2, 0.6, 1.0, 1.2)

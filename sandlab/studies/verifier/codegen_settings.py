@@ -89,9 +89,9 @@ def describe(way: Way) -> dict[str, Any]:
     guided = way.guided
     return {
         "Q": way.quota,
-        "B": way.stride if guided else "–",
-        "τ": way.threshold if guided else "–",
+        "B": way.stride if guided else None,
+        "τ": way.threshold if guided else None,
         "top-p": way.top_p,
         "T": way.temperature,
-        "n": way.candidates or "–",
+        "n": way.candidates or None,
     }

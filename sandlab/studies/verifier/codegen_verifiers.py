@@ -135,7 +135,7 @@ def codegen_layers(config: Settings, lab: Lab) -> Outcome:
         for layer, value in enumerate(scores)
     ]
     rows += [{"layer": "random verifier", "validation accuracy": 0.5, "accuracy": spread(runs.values(RANDOMLY))}]
-    rows += [{"layer": "no verifier", "validation accuracy": "", "accuracy": spread(runs.values(PLAIN))}]
+    rows += [{"layer": "no verifier", "validation accuracy": None, "accuracy": spread(runs.values(PLAIN))}]
     printed = [{"layer": f"{layer + 1} of 32", "accuracy": value} for layer, value in LAYERS.items()]
     figure, axes = figures.new(columns=2, width=4.4, height=3.2)
     with figures.style():
@@ -148,6 +148,7 @@ def codegen_layers(config: Settings, lab: Lab) -> Outcome:
             axis.axhline(chance, color="#d1495b", linestyle="--", label="random verifier")
             axis.axhline(alone, color="#555555", linestyle=":", label="no verifier")
             axis.set(xlabel="layer the verifier reads", ylabel="distinct correct / asked for", title=name)
+            axis.set_ylim(bottom=max(0.0, min(chance, alone) - 0.1))
             axis.legend(loc="lower right")
         axes[0].set(xticks=range(1, layers + 1))
     return Outcome(measurements, {"layers": figure}, {"layers": rows, "published": printed})
@@ -206,7 +207,7 @@ def codegen_depth(config: Settings, lab: Lab) -> Outcome:
     }
     rows = [
         {
-            "linear maps": depth,
+            "linear maps": str(depth),
             "validation accuracy": spread(valid[depth]),
             "published validation": PUBLISHED_DEPTHS[depth][0],
             "accuracy": spread(runs.values(way)),
@@ -222,7 +223,7 @@ def codegen_depth(config: Settings, lab: Lab) -> Outcome:
         printed: list[float | str] = [*(PUBLISHED_DEPTHS[depth][1] for depth in DEPTHS), RANDOM, BASELINE]
         bars(axis, names, values, printed)
     rows += [
-        {"linear maps": name, "accuracy": spread(runs.values(way)), "published": value}
+        {"linear maps": name, "accuracy": spread(runs.values(way)), "published": f"{value}"}
         for name, (way, value) in others.items()
     ]
     return Outcome(measurements, {"depth": figure}, {"depths": rows})
