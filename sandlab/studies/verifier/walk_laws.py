@@ -192,7 +192,7 @@ def walk_laws(config: Settings, lab: Lab) -> Outcome:
     What to look for: in the first picture the walk stands at the framed node and the numbers at its edges are the
     probabilities of its next move, the second shows how much of 200 steps is spent at each length, against π̃, the third
     the two distances to the target instance by instance: all points lie below the diagonal or near it, and the leaves
-    of the stationary law are exact. A film of the walk is on the page of the decoder vgb, made by `sl.decoding.WalkFilm`.
+    of the stationary law are exact. A film of the walk (`WalkFilm`) is on the page of the decoder vgb.
     """
     jobs = [Job(*shape, config.noise, config.runs, seed) for shape in config.shapes for seed in range(config.seeds)]
     found = lab.map(solve, jobs, label="walks on trees")
