@@ -85,7 +85,8 @@ def transduce(job: Transduction) -> dict[str, Any]:
     scores = [ideal_memory_score(member, batch.inputs, batch.truth["latest_write"]) for member in first]
     found["scores"] = {name: torch.stack([score[name] for score in scores]).cpu().numpy() for name in scores[0]}
     found["maps"] = {name: pattern.cpu().numpy() for name, pattern in attention_maps(crowd, probe).items()}
-    found["misleading"] = np.array([_misleading(crowd.member(place), batch, job.layers) for place in range(len(crowd))])
+    for name, layer in (("misleading", 0), ("misleading_last", job.layers - 1)):
+        found[name] = np.array([_misleading(member, batch, layer) for member in crowd.members()])
     return found
 
 
@@ -107,26 +108,23 @@ def _norms(crowd: Population) -> np.ndarray:
     return torch.stack(squares).sum(0).sqrt().cpu().numpy()
 
 
-def _misleading(model: Transformer, batch: Any, layers: int) -> tuple[float, float, float]:
-    """Rows of the last layer whose largest weight is on a wrong token although the answer is right.
+def _misleading(model: Transformer, batch: Any, layer: int) -> tuple[float, float]:
+    """Rows of a layer whose largest weight is on a wrong token although the answer is right.
 
-    Returns their share, and how often the largest weight and the largest importance are on a right token there. A
-    token is right when it is a write of the stored symbol; of several heads the one with the largest number speaks.
+    Returns their share, and how often the largest importance is on a right token there (the largest weight never is).
+    A token is right when it is a write of the stored symbol; of several heads the one with the largest number speaks.
     """
     model = model.to(batch.inputs.device)
     with torch.no_grad():
         right_answer = model(batch.inputs).argmax(-1) == batch.targets
-    pattern = attention_maps(model, batch.inputs, average=False)[f"layers.{layers - 1}.attention.pattern"]
-    importance = value_norm_importance(model, batch.inputs, layers - 1)
+    pattern = attention_maps(model, batch.inputs, average=False)[f"layers.{layer}.attention.pattern"]
+    importance = value_norm_importance(model, batch.inputs, layer)
     good = batch.inputs.unsqueeze(1) == (batch.targets + 1).unsqueeze(-1)
 
     def on_right_token(weights: torch.Tensor) -> torch.Tensor:
         key = weights.amax(1).argmax(-1)
         return good.gather(2, key.unsqueeze(-1)).squeeze(-1)
 
-    by_weight, by_importance = on_right_token(pattern), on_right_token(importance)
-    misled = right_answer & ~by_weight
-    share = float(misled.double().mean())
-    if share == 0:
-        return 0.0, float(by_weight.double().mean()), float(by_importance.double().mean())
-    return share, 0.0, float(by_importance[misled].double().mean())
+    misled = right_answer & ~on_right_token(pattern)
+    repaired = on_right_token(importance)[misled].double()
+    return float(misled.double().mean()), float(repaired.mean()) if len(repaired) else 0.0
