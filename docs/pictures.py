@@ -14,10 +14,13 @@ from sandlab import figures
 
 EXAMPLES = 24
 LETTERS = 48
+LARGEST_DIAGRAM = 12
 
 
 def world_picture(world: Any) -> bytes | None:
-    """Examples as coloured tokens and, where there is an oracle, how uncertain the best prediction is by position."""
+    """Small automata as state diagrams; examples as coloured tokens and how uncertain the oracle is by position."""
+    if isinstance(world, sl.worlds.Automaton) and world.states <= LARGEST_DIAGRAM:
+        return _svg(sl.worlds.draw_machine(world))
     batch = world.sample(EXAMPLES, rng=sl.rng(0))
     if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
         return _points(batch) if batch.inputs.ndim == 2 else None
@@ -58,16 +61,6 @@ def _points(batch: Any) -> bytes:
     return _svg(figure)
 
 
-def _machine(name: str, **options: Any) -> Any:
-    return sl.get("worlds", name)(**options)
-
-
-def _words(machine: Any, length: int = 16) -> torch.Tensor:
-    from dataclasses import replace
-
-    return replace(machine, length=length).sample(1, rng=sl.rng(0)).inputs
-
-
 CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
     "flip-flop-2layer": lambda: (
         sl.circuits.flip_flop_transformer(32),
@@ -95,12 +88,6 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
     "korder-two-layers": lambda: (sl.get("circuits", "korder-two-layers")(2, 2, 20), _tokens(20, 2)),
     "attention-uniform": lambda: (sl.get("circuits", "attention-uniform")(3, 20), _tokens(20)),
     "causal-graph": lambda: (sl.get("circuits", "causal-graph")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
-    "scan": lambda: _compiled("scan", "symmetric-group", 16),
-    "krohn-rhodes": lambda: _compiled("krohn-rhodes", "grid", 16),
-    "gridworld": lambda: _compiled("gridworld", "grid", 24),
-    "modular-counter": lambda: _compiled("modular-counter", "cyclic", 16),
-    "sequential": lambda: _compiled("sequential", "cyclic", 8),
-    "sine-counter": lambda: _compiled("sine-counter", "cyclic", 16),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
 
@@ -109,13 +96,49 @@ def _tokens(length: int, states: int = 3) -> torch.Tensor:
     return sl.worlds.InContextMarkov(states=states, length=length).sample(1, rng=sl.rng(3)).inputs
 
 
-def _compiled(circuit: str, world: str, length: int) -> tuple[Any, torch.Tensor]:
-    machine = _machine(world)
-    return sl.get("circuits", circuit)(machine, length), _words(machine, length)
+COMPUTATIONS: dict[str, tuple[str, int]] = {
+    "scan": ("Grid4", 8),
+    "krohn-rhodes": ("Grid4", 10),
+    "gridworld": ("Grid4", 10),
+    "memory": ("flip-flop", 10),
+    "modular-counter": ("C3", 10),
+    "sine-counter": ("C3", 10),
+    "direct-product": ("C2^2", 8),
+    "semidirect": ("D6", 8),
+    "solvable-group": ("D6", 8),
+    "group": ("Q8", 8),
+    "permutation-reset": ("flip-flop", 8),
+    "sequential": ("C3", 6),
+}
+"""Circuit of an automaton → machine and word length on which its computation is drawn."""
+
+
+def _computation(circuit: str) -> bytes:
+    name, length = COMPUTATIONS[circuit]
+    machine = sl.worlds.named_machine(name, length=length)
+    word = machine.sample(1, rng=sl.rng(1)).inputs[0]
+    return _svg(sl.circuits.draw_computation(sl.get("circuits", circuit)(machine, length), machine, word))
+
+
+def _gadget(name: str) -> bytes:
+    """A network of one number over its argument: exact on the points and near them."""
+    points, values = np.arange(5.0), np.array([1.0, 3.0, 0.0, 2.0, 2.0])
+    network = sl.circuits.interpolate(points, values) if name == "interpolate" else sl.circuits.step_up(1.0)
+    x = torch.linspace(-1.5, 5.5 if name == "interpolate" else 1.5, 400, dtype=torch.float64).unsqueeze(1)
+    figure, (axis,) = figures.new(width=4.6, height=2.6)
+    axis.plot(x.flatten().numpy(), network(x).detach().flatten().numpy())
+    if name == "interpolate":
+        axis.plot(points, values, "o", color="#d1495b")
+    axis.set(xlabel="argument", ylabel="value", title="exact within a quarter of the gap" * (name == "interpolate"))
+    return _svg(figure)
 
 
 def circuit_picture(name: str) -> bytes | None:
-    """Attention of a small instance on one input, at most eight maps."""
+    """What a circuit of an automaton computes on a word; of other circuits the attention, at most eight maps."""
+    if name in COMPUTATIONS:
+        return _computation(name)
+    if name in ("interpolate", "step"):
+        return _gadget(name)
     if name not in CIRCUITS:
         return None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,9 @@ def draw_computation(
     Lines on which the last position's answer depends are coloured by head, the others pale; thin lines are small
     weights. In a scan the boxes are maps of the states (where states 0, 1, 2, … lead), and the coloured lines the
     binary tree that composes them. In a Krohn–Rhodes circuit they are the states still possible, which every level
-    narrows down until one is left; in a gridworld the sum of the moves, walls ignored. Other circuits show the
-    value of their output channel. The last layer shows the answer, the row above it the truth.
+    narrows down until one is left; in a gridworld the sum of the moves, walls ignored; in a group circuit the code of
+    the element. Other circuits show the value of their output channel. The last layer shows the answer, the row above
+    it the truth.
 
     read   turns the channels of one layer (name → values at the word's positions) into a text per position
     """
@@ -124,6 +126,9 @@ def _reader(model: TheoryTransformer, machine: Automaton) -> Reader:
         return lambda held: [_map(row) for row in np.stack([held[name] for name in maps], -1).round().astype(int) - 1]
     if "possible states" in names:
         return lambda held: [_set(machine, value) for value in held["possible states"]]
+    codes = [name for name in names if re.fullmatch(r"code \d+", name)]
+    if codes:
+        return lambda held: [_map(row) for row in np.stack([held[name] for name in codes], -1).round().astype(int)]
     if "height 0" in names:
         total = 2 * (model.config.prefix - 1 + model.config.length)
         heights = [name for name in names if name.startswith("height ") and name.count(" ") == 1]
