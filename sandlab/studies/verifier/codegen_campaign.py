@@ -94,7 +94,7 @@ class CodeCampaign:
     names: int = 5
     foreign: tuple[str, ...] = ("pop", "max")
     completions: int = 10
-    repetitions: int = 3
+    repetitions: int = 2
     harvested: int = 1000
     probe_steps: int = 200
     hidden: int = 64

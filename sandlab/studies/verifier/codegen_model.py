@@ -24,7 +24,7 @@ from sandlab.worlds.base import Batch
 # Names in the strings that verifiers are trained on; the names of the tests are others.
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
 SMALL_WORLD = AppendCases(
-    cases=4, longest=2, functions=("append", "prepend", "pop", "max"), favour=0.7, examples=1, meaningful=0.5
+    cases=4, longest=2, functions=("append", "prepend", "pop", "max"), favour=0.7, examples=1, meaningful=0.9
 )
 FULL_WORLD = AppendCases(favour=0.7)
 
@@ -38,9 +38,9 @@ class CodeModel:
     heads: int = 4
     width: int = 64
     mlp_width: int = 128
-    steps: int = 1200
-    batch_size: int = 16
-    lr: float = 6e-3
+    steps: int = 2400
+    batch_size: int = 8
+    lr: float = 4e-3
     ema: float = 0.99
 
 
