@@ -20,19 +20,19 @@ from sandlab.studies.dyck.runs import SOURCE, Run, gather, split_seeds, train_ru
 
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0)
 OPENING = 0.5
-RUN = Run(model="minimal", words="prefix", steps=400, lr=1e-2, long=100, long_tests=5)
+RUN = Run(model="minimal", words="prefix", steps=800, lr=1e-2, long=100, long_tests=5)
 
 
 @dataclass(frozen=True)
 class Settings:
     """Draws of disturbed models; training lengths, seeds and weight decays of the trained ones."""
 
-    seeds: int = 5
+    seeds: int = 4
     draws: int = 10
     types: int = 2
     depth: int = 4
     run: Run = RUN
-    lengths: tuple[int, ...] = (10, 20, 40)
+    lengths: tuple[int, ...] = (8, 16, 32)
     decays: tuple[float, ...] = (0.0, 1e-3)
 
 
@@ -85,7 +85,7 @@ def _compare(
     title="Imbalance has a price: what the theorem promises, and what is measured",
     source=f"{SOURCE}, Theorem 2 and Corollary 2",
     quick=Settings(),
-    full=Settings(seeds=20, draws=100, run=replace(RUN, steps=1000), lengths=(10, 20, 40, 80, 160)),
+    full=Settings(seeds=20, draws=100, run=replace(RUN, steps=1500), lengths=(8, 16, 32, 64, 128)),
     claims=[
         Claim(
             "bounds-error",
