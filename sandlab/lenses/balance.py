@@ -18,7 +18,15 @@ from torch import Tensor
 from sandlab.errors import choice, require
 from sandlab.registry import register
 
-__all__ = ["BalanceReport", "balance_gap", "balance_report", "balance_violation", "contribution"]
+__all__ = [
+    "BalanceReport",
+    "balance_gap",
+    "balance_report",
+    "balance_violation",
+    "contribution",
+    "pair_frequencies",
+    "seen_drift",
+]
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,42 @@ def balance_gap(scores: Float[Tensor, "key query"], types: int, depth: int) -> f
     closes = [_close(i, d, depth) for i in range(types) for d in range(1, depth + 1)]
     gaps = scores[opens][:, queries] - scores[closes][:, queries]
     return float((gaps.amax(1) - gaps.amin(1)).max())
+
+
+def pair_frequencies(depth: int, opening: float = 0.5) -> Float[np.ndarray, "level"]:
+    """Matched pairs of each level 1…D per bracket of a long word: closing moves of the stationary depth chain."""
+    rise = np.array([1.0] + [opening] * (depth - 1) + [0.0])
+    moves = np.diag(rise[:-1], 1) + np.diag(1 - rise[1:], -1)
+    values, vectors = np.linalg.eig(moves.T)
+    stationary = np.abs(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
+    return (stationary / stationary.sum() * (1 - rise))[1:]
+
+
+@register("lenses", "seen-drift")
+def seen_drift(model: Any, opening: float = 0.5) -> float:
+    """How fast residues of matched pairs push the read-out towards a wrong closing bracket, per bracket of the word.
+
+    For a closing query q of level d and two types a, b, with r the difference of the read-out's rows of their closing
+    brackets: |r·Σ f(e) S(e, i)/k| over |r·(u(open(a, d−1)) − u(open(b, d−1)))|, where f is `pair_frequencies`; the mean
+    over queries and pairs of types. β measures residues in all directions, this only what decides between brackets.
+    For models with attention, norm and read-out alone.
+    """
+    plain = getattr(model, "skip", None) is None and getattr(model, "mlp", None) is None
+    require(plain and hasattr(model, "unembed"), "model", type(model).__name__, "a MinimalDyck without residual or MLP")
+    types, depth = model.config.types, model.config.depth
+    u = contribution(model)
+    rows = (model.unembed.weight * model.norm.weight).detach().double()
+    shares = pair_frequencies(depth, opening) / types
+    found = []
+    for d, j in itertools.product(range(2, depth + 1), range(types)):
+        seen = u[_close(j, d, depth)]
+        pairs = itertools.product(range(1, depth + 1), range(types))
+        drift = sum(shares[e - 1] * (seen[_open(i, e, depth)] + seen[_close(i, e, depth)]) for e, i in pairs)
+        for a, b in itertools.combinations(range(types), 2):
+            across = rows[2 * a + 1] - rows[2 * b + 1]
+            told = across @ (seen[_open(a, d - 1, depth)] - seen[_open(b, d - 1, depth)])
+            found.append(abs(float(across @ drift)) / abs(float(told)))
+    return float(np.mean(found))
 
 
 def _open(kind: int, level: int, depth: int) -> int:

@@ -3,7 +3,14 @@ import torch
 
 import sandlab as sl
 from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, stack_like_scores, uniform_dyck, zero_head
-from sandlab.lenses.balance import balance_gap, balance_report, balance_violation, contribution
+from sandlab.lenses.balance import (
+    balance_gap,
+    balance_report,
+    balance_violation,
+    contribution,
+    pair_frequencies,
+    seen_drift,
+)
 from sandlab.models.dyck_codes import BalanceTransformer, MinimalDyck, code_table, depth_codes
 from sandlab.worlds.dyck import Dyck
 
@@ -185,3 +192,29 @@ def test_trained_and_theory_models_report_their_own_scores() -> None:
     codes = depth_codes(tokens, 2, 4)
     expected = scores[codes[0].unsqueeze(0), codes[0].unsqueeze(1)]
     assert torch.allclose(tape["scores"][0].double(), expected, atol=1e-5)
+
+
+def test_pair_frequencies_are_those_of_a_long_word() -> None:
+    for depth, opening in ((4, 0.5), (3, 0.7), (1, 0.5)):
+        tokens = Dyck(types=2, depth=depth, length=2000, opening=opening).sample(20, rng=sl.rng(12)).inputs[:, 1:]
+        codes = depth_codes(tokens, 2, depth)
+        closes = codes % 2 == 1
+        levels = (codes // 2) % depth
+        counted = torch.stack([(closes & (levels == level)).double().mean() for level in range(depth)])
+        assert torch.allclose(counted, torch.from_numpy(pair_frequencies(depth, opening)), atol=0.01)
+
+
+def test_the_seen_drift_is_the_growth_of_the_read_out_along_a_long_word() -> None:
+    with sl.models.seeded(4):
+        model = MinimalDyck(types=2, depth=2, width=10)
+    u = contribution(model)
+    row = (model.unembed.weight * model.norm.weight).detach().double()
+    across = row[1] - row[3]
+    words = Dyck(types=2, depth=2, length=4000).sample(30, rng=sl.rng(13)).inputs
+    counts = torch.stack([torch.bincount(word, minlength=9) for word in depth_codes(words, 2, 2)]).double().mean(0)
+    found = []
+    for kind in range(2):
+        seen = u[2 * (2 * kind + 1) + 1] @ across
+        growth = float(counts[:8] @ seen[:8]) / 4000  # START is seen once only
+        found.append(abs(growth) / abs(float(seen[0] - seen[4])))
+    assert seen_drift(model) == pytest.approx(sum(found) / 2, rel=0.05)

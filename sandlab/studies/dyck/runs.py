@@ -15,7 +15,7 @@ from sandlab.learning.penalties import InvariantLogits, Penalised
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.balance import balance_report
+from sandlab.lenses.balance import balance_report, seen_drift
 from sandlab.lenses.bracket_attention import closing_accuracy, stack_likeness
 from sandlab.models.bracket_transformer import BracketTransformer
 from sandlab.models.dyck_codes import MinimalDyck
@@ -133,6 +133,8 @@ def train_run(run: Run) -> dict[str, Any]:
         found["balance"] = np.array([report.violation for report in reports])
         found["balance_max"] = np.array([report.worst_violation for report in reports])
         found["balance_largest"] = np.array([report.ratios.max() for report in reports])
+        if not run.residual:
+            found["seen_drift"] = np.array([seen_drift(member.cpu(), run.opening) for member in crowd.members()])
     return found
 
 
