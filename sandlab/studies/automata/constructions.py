@@ -40,7 +40,7 @@ MORE = (*FEW, *(f"C{n}" for n in range(4, 9)), "C2^2", "Grid3x4", "Dyck2_1", "Dy
 class ConstructionSettings:
     """`machines` random automata on all words of `exhaustive` letters and on `words` words of `length`.
 
-    named       automata on which every construction is tried, from a few starts, with `named_words` words
+    named       automata on which every construction is tried, from a few starts, on `named_words` of `named_length`
     everywhere  automata whose scan and Krohn–Rhodes circuits are tried from every start, as the random ones are; all
                 words of fewer letters where words times states are more than `most`
     """
@@ -51,6 +51,7 @@ class ConstructionSettings:
     exhaustive: int = 6
     named: tuple[str, ...] = FEW
     named_words: int = 8
+    named_length: int = 64
     everywhere: tuple[str, ...] = ("C3", "flip-flop", "Grid4", "D6", "S4", "abab")
     most: int = 20_000
     lengths: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
@@ -213,7 +214,8 @@ CLAIMS = (
         words=1000,
         exhaustive=8,
         named=MORE,
-        named_words=64,
+        named_words=16,
+        named_length=100,
         everywhere=tuple(machine_names()),
         most=4_000_000,
     ),
@@ -257,7 +259,7 @@ def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
     everywhere = lab.map(check_starts, _starts(config, lab.device), label="every start")
     named = lab.map(
         check_named,
-        [NamedJob(name, config.length, config.named_words, lab.device) for name in config.named],
+        [NamedJob(name, config.named_length, config.named_words, lab.device) for name in config.named],
         label="named automata",
     )
     depths = lab.map(measure_depths, _depth_jobs(config), label="depths")
