@@ -25,11 +25,16 @@ def test_a_run_reports_errors_of_every_seed_on_every_set() -> None:
     assert not np.array_equal(found["first"]["in"], found["final"]["in"])
 
 
-def test_every_remedy_is_a_run_that_trains() -> None:
-    for label in mitigations.FAMILIES:
+def test_every_kind_of_remedy_is_a_run_that_trains() -> None:
+    seen = set()
+    for label, (_, changes) in mitigations.FAMILIES.items():
         run = replace(mitigations.setting(replace(TINY, width=16), label), seeds=(0,))
-        run = replace(run, length=12, steps=2, checks=1, targets=20, extra_steps=min(run.extra_steps, 1))
-        assert set(runs.train_run(run)["final"]) >= set(runs.SETS), label
+        assert runs.build(run) is not None, label
+        kind = (*sorted(changes), changes.get("positions"), changes.get("sharpen"), changes.get("sharpen_schedule"))
+        if kind not in seen:  # one of several values of the same option is enough
+            seen.add(kind)
+            run = replace(run, length=12, steps=2, checks=1, targets=20, extra_steps=min(run.extra_steps, 1))
+            assert set(runs.train_run(run)["final"]) >= set(runs.SETS), label
 
 
 def test_scaled_settings_are_multiples_of_the_baseline() -> None:
