@@ -59,8 +59,8 @@ def test_a_json_automaton_with_names_is_compiled(capsys, tmp_path):
 
 
 def test_a_machine_whose_semigroup_is_too_large_is_still_compiled_by_scan(capsys):
-    turn, swap, merge = [*range(1, 8), 0], [1, 0, *range(2, 8)], [0, 0, *range(2, 8)]
-    table = [list(row) for row in zip(turn, swap, merge)]
+    turn, swap = [*range(1, 8), 0], [1, 0, *range(2, 8)]
+    table = [list(row) for row in zip(turn, swap)]
     text = answer(capsys, "compile", json.dumps({"transitions": table}), "--length", "4", "--no-compare")
     assert "auto: scan" in text and "more than" in text and "no wrong label" in text
 

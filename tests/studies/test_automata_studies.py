@@ -41,6 +41,9 @@ FEWER = {
 }
 
 
+LONGER = {"cliff", "lstm", "recency", "shifts", "no-positions"}
+
+
 def tiny(value: Any) -> Any:
     """The same settings with hardly any training."""
     if isinstance(value, Run):
@@ -88,6 +91,25 @@ def test_a_part_of_the_depth_table_says_which_claims_it_leaves_out():
     assert {(row["automaton"], row["layers"]) for row in outcome.tables["accuracy"]} == {
         (name, depth) for name in ("C2", "D8", "Q8") for depth in (1, 3)
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "left_out"),
+    [
+        ("ood-parity", {"ones": (0.5,), "counts": (6, 12)}, {"more-ones"}),
+        ("ood-parity", {"ones": (0.05, 0.95), "counts": ()}, {"in-distribution", "more-ones", "counts"}),
+        ("length-generalisation", {"lengths": (20, 30), "easy_steps": 4}, LONGER),
+        ("indirect", {"parts": 1}, {"by-position", "by-letters", "counter"}),
+    ],
+)
+def test_claims_whose_runs_were_not_chosen_are_left_out(name, chosen, left_out):
+    made = get("studies", f"automata/{name}")
+    config = tiny(made.presets["quick"])
+    if "parts" in chosen:
+        chosen = {"parts": config.parts[: chosen["parts"]]}
+    outcome, findings = made.measure(dataclasses.replace(config, seeds=2, **chosen), LAB)
+    assert {row["claim"].split(".")[1] for row in outcome.tables["not measured"]} == left_out
+    assert left_out.isdisjoint(finding.claim.split(".")[1] for finding in findings)
 
 
 def runs_of(value: Any) -> list[Run]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
+from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 
@@ -102,14 +102,15 @@ def incomplete(config: Settings, lab: Lab) -> Outcome:
     scores, lstms = found["token"], others["token"]
     hard = [scores[Task(config.hard, reveal=share)] for share in config.reveal]
     means = np.array([values.mean() for values in hard])
-    measurements = {
-        "degrades": hard[0] - hard[-1],
-        "decreasing": float((means[:-1] - means[1:]).min()),
-        "lstm": min(float(lstms[Task(config.hard, reveal=share)].max()) for share in config.reveal),
-    }
-    if config.easy:
-        easy = [scores[Task(config.easy, reveal=share)].max() for share in (1.0, 0.1)]
-        measurements["easy"] = float(easy[0] - easy[1])
+    easy = {share: scores[Task(config.easy, reveal=share)].max() for share in config.reveal} if config.easy else {}
+    measurements, lacking = measured(
+        {
+            "degrades": lambda: hard[0] - hard[-1],
+            "decreasing": lambda: float((means[:-1] - means[1:]).min()),
+            "lstm": lambda: min(float(lstms[Task(config.hard, reveal=share)].max()) for share in config.reveal),
+            "easy": lambda: float(easy[1.0] - easy[0.1]),
+        }
+    )
     rows = [
         {
             "automaton": task.machine,
@@ -120,7 +121,9 @@ def incomplete(config: Settings, lab: Lab) -> Outcome:
         }
         for task in tasks
     ]
-    return Outcome(measurements, {"labels": _draw(names, config.reveal, scores, lstms)}, {"labels": rows})
+    return Outcome(
+        measurements, {"labels": _draw(names, config.reveal, scores, lstms)}, {"labels": rows}, unmeasured=lacking
+    )
 
 
 def _draw(names: list[str], shares: tuple[float, ...], scores: Any, lstms: Any) -> Any:

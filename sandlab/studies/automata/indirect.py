@@ -10,7 +10,7 @@ import numpy as np
 from sandlab import figures
 from sandlab.lenses.state_tracking import majority_accuracy
 from sandlab.random import rng
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
+from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 
@@ -152,15 +152,16 @@ def indirect(config: Settings, lab: Lab) -> Outcome:
     words = {task: part.run.length for part in config.parts for task in part.tasks}
     usual = {task: majority_accuracy(task.world(words[task]), rng=rng(3, "majority")) for task in scores}
     best = {task: float(values.max()) for task, values in scores.items()}
-    measurements = {
-        "by-position": best[ABAB],
-        "by-letters": best[MIXED],
-        "walls": best[GRID],
-        "counter": best[C4] - usual[C4],
-        "lstm": min(float(values.max()) for values in lstms.values()),
-    }
-    if len(best) == len(NAMES):
-        measurements["most"] = float(sum(value >= 0.99 for value in best.values()))
+    measurements, lacking = measured(
+        {
+            "by-position": lambda: best[ABAB],
+            "by-letters": lambda: best[MIXED],
+            "walls": lambda: best[GRID],
+            "counter": lambda: best[C4] - usual[C4],
+            "lstm": lambda: min(float(values.max()) for values in lstms.values()),
+            "most": lambda: float(sum(best[task] >= 0.99 for task in NAMES)),
+        }
+    )
     rows = [
         {
             "automaton": NAMES[task][0],
@@ -174,7 +175,7 @@ def indirect(config: Settings, lab: Lab) -> Outcome:
         }
         for task in scores
     ]
-    return Outcome(measurements, {"labels": _draw(rows)}, {"labels": rows})
+    return Outcome(measurements, {"labels": _draw(rows)}, {"labels": rows}, unmeasured=lacking)
 
 
 def _draw(rows: list[dict[str, Any]]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task
+from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task, measured
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 
@@ -151,26 +151,29 @@ def length_generalisation(config: Settings, lab: Lab) -> Outcome:
         for name, tables in results.items()
         for task, values in tables.items()
     ]
-    return Outcome(_measure(config, results), {"lengths": _draw(config, results)}, {"lengths": rows})
+    found, lacking = _measure(config, results)
+    return Outcome(found, {"lengths": _draw(config, results)}, {"lengths": rows}, unmeasured=lacking)
 
 
-def _measure(config: Settings, results: dict[str, dict[Task, np.ndarray]]) -> dict[str, float]:
+def _measure(config: Settings, results: dict[str, dict[Task, np.ndarray]]) -> tuple[dict[str, float], dict[str, str]]:
     brackets = {name: tables[config.tasks[0]] for name, tables in results.items()}
     place = {length: index for index, length in enumerate(config.lengths)}
-    usual, double, last = place[config.run.length], place[2 * config.run.length], len(config.lengths) - 1
+    usual, double, last = config.run.length, 2 * config.run.length, config.lengths[-1]
 
-    def mean(name: str, where: int) -> float:
-        return float(brackets[name][:, where].mean())
+    def mean(name: str, length: int) -> float:
+        return float(brackets[name][:, place[length]].mean())
 
-    return {
-        "learnt": float(brackets[SINE][:, usual].max()),
-        "cliff": mean(SINE, double),
-        "lstm": mean(LSTM, double),
-        "recency": mean(RECENT, double),
-        "scratchpad-alone": mean(RECENT, last) - mean(PAD, last),
-        "shifts": mean(SHIFT, double) - mean(SINE, double),
-        "no-positions": mean(NONE, double) - mean(SINE, double),
-    }
+    return measured(
+        {
+            "learnt": lambda: float(brackets[SINE][:, place[usual]].max()),
+            "cliff": lambda: mean(SINE, double),
+            "lstm": lambda: mean(LSTM, double),
+            "recency": lambda: mean(RECENT, double),
+            "scratchpad-alone": lambda: mean(RECENT, last) - mean(PAD, last),
+            "shifts": lambda: mean(SHIFT, double) - mean(SINE, double),
+            "no-positions": lambda: mean(NONE, double) - mean(SINE, double),
+        }
+    )
 
 
 def _row(lengths: tuple[int, ...], means: np.ndarray) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task
+from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task, measured
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 
@@ -134,28 +134,35 @@ def ood_parity(config: Settings, lab: Lab) -> Outcome:
         for probe, column in zip(probes, values.T)
     ]
     figure = _draw(config, {name: (values[:, :shares], values[:, shares:]) for name, values in scores.items()})
-    return Outcome(_measure(config, scores), {"frequencies and counts": figure}, {"accuracy": rows})
+    found_here, lacking = _measure(config, scores)
+    return Outcome(found_here, {"frequencies and counts": figure}, {"accuracy": rows}, unmeasured=lacking)
 
 
 def _name(probe: Probe) -> str:
     return f"{probe.count} ones" if probe.count is not None else f"Pr[1] = {probe.ones:g}"
 
 
-def _measure(config: Settings, scores: dict[str, np.ndarray]) -> dict[str, Any]:
+def _measure(config: Settings, scores: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, str]]:
     places = {share: place for place, share in enumerate(config.ones)}
     counts = {count: len(config.ones) + place for place, count in enumerate(config.counts)}
-    plain = scores[PLAIN]
-    usual = plain[:, places[0.5]]
-    solved = plain[usual >= min(0.95, usual.max())]
-    middle = min(counts, key=lambda count: abs(count - config.runs[0].length / 2))
-    return {
-        "in-distribution": float(usual.max()),
-        "more-ones": solved[:, places[0.5]] - solved[:, places[0.95]],
-        "fewer-ones": solved[:, places[0.5]] - solved[:, places[0.05]],
-        "counts": solved[:, counts[middle]] - solved[:, counts[max(counts)]],
-        "lstm-flat": scores[RECURRENT].min(1),
-        "scratchpad-flat": scores[PAD].min(1),
-    }
+    length = config.runs[0].length
+    middle = min(counts, key=lambda count: abs(count - length / 2), default=length // 2)
+
+    def solved(one: int, other: int) -> np.ndarray:
+        usual = scores[PLAIN][:, places[0.5]]
+        chosen = scores[PLAIN][usual >= min(0.95, usual.max())]
+        return chosen[:, one] - chosen[:, other]
+
+    return measured(
+        {
+            "in-distribution": lambda: float(scores[PLAIN][:, places[0.5]].max()),
+            "more-ones": lambda: solved(places[0.5], places[0.95]),
+            "fewer-ones": lambda: solved(places[0.5], places[0.05]),
+            "counts": lambda: solved(counts[middle], counts[max(counts, default=length)]),
+            "lstm-flat": lambda: scores[RECURRENT].min(1),
+            "scratchpad-flat": lambda: scores[PAD].min(1),
+        }
+    )
 
 
 def _draw(config: Settings, scores: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,19 @@ from sandlab.studies.automata.side_by_side import SideBySide
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
 
-__all__ = ["SOURCE", "Probe", "Run", "Task", "build", "by_task", "per_task", "split", "train_crowd", "train_run"]
+__all__ = [
+    "SOURCE",
+    "Probe",
+    "Run",
+    "Task",
+    "build",
+    "by_task",
+    "measured",
+    "per_task",
+    "split",
+    "train_crowd",
+    "train_run",
+]
 
 SOURCE = "Liu, Ash, Goel, Krishnamurthy and Zhang 2023, Transformers learn shortcuts to automata"
 
@@ -242,3 +254,15 @@ def by_task(lab: Any, settings: Sequence[Run], seeds: int, label: str) -> list[d
         table = {name: per_task(group, own, name) for name in names}
         found.append(table | {"steps": {group[0].tasks[0]: own[0]["steps"]}})
     return found
+
+
+def measured(quantities: Mapping[str, Callable[[], Any]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The quantities that can be computed, and what the others lack: a run that the chosen settings leave out."""
+    found: dict[str, Any] = {}
+    lacking: dict[str, str] = {}
+    for name, compute in quantities.items():
+        try:
+            found[name] = compute()
+        except KeyError as absent:
+            lacking[name] = f"left out by the settings: {absent.args[0]}"
+    return found, lacking

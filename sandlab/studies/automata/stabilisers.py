@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
+from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
 from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 
@@ -124,18 +124,25 @@ def stabilisers(config: Settings, lab: Lab) -> Outcome:
     averages = {decay: next(parts) for decay in config.decays}
     dropouts = {rate: next(parts)["token"] for rate in config.rates}
     patiences = {patience: next(parts)["token"][Task()] for patience in config.patiences}
-    measurements = _averages(averages)
-    if dropouts:
-        measurements["dropout-groups"] = _gain(dropouts, GROUPS)
-        measurements["dropout-memories"] = _gain(dropouts, MEMORIES)
-    if patiences:
-        measurements["patience"] = float(patiences[max(patiences)].mean() - patiences[min(patiences)].mean())
+    few, many = min(config.patiences, default=0), max(config.patiences, default=0)
+    others, lacking = measured(
+        {
+            "dropout-groups": lambda: _gain(dropouts, GROUPS),
+            "dropout-memories": lambda: _gain(dropouts, MEMORIES),
+            "patience": lambda: float(patiences[many].mean() - patiences[few].mean()),
+        }
+    )
+    measurements = _averages(averages) | others
+    if "insensitive" not in measurements:
+        lacking["insensitive"] = "left out by the settings: a second decay"
     last = {decay: table["ema/accuracy curve"][Task()][:, -1] for decay, table in averages.items()}
     rows = [_row(f"average, decay {decay}", "C2", values) for decay, values in last.items()]
     for rate, by_machine in dropouts.items():
         rows += [_row(f"dropout {rate}", task.machine, values) for task, values in by_machine.items()]
     rows += [_row(f"patience {patience}", "C2", values) for patience, values in patiences.items()]
-    return Outcome(measurements, {"stabilisers": _draw(averages, dropouts, config)}, {"stabilisers": rows})
+    return Outcome(
+        measurements, {"stabilisers": _draw(averages, dropouts, config)}, {"stabilisers": rows}, unmeasured=lacking
+    )
 
 
 def _averages(averages: dict[float, Any]) -> dict[str, Any]:
