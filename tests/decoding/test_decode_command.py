@@ -40,13 +40,8 @@ def refuse_constants(name: str) -> None:
 @pytest.mark.parametrize("algorithm", sl.names("decoders"))
 def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algorithm):
     arguments = ["--model", str(random_folder), "-p", "x", "--regex", "[ -~]*", "--algorithm", algorithm]
-    arguments += [
-        "--max-new",
-        "6",
-        "--budget",
-        "20000",
-        *(["--set", "block=2"] if algorithm == "block-best-of-n" else []),
-    ]
+    arguments += ["--max-new", "6", "--budget", "400"]
+    arguments += ["--set", "block=2"] if algorithm == "block-best-of-n" else []
     finished = call(["decode", *arguments, "--json"])
     (result,) = json.loads(capsys.readouterr().out, parse_constant=refuse_constants)
     assert finished == (0 if result["valid"] and result["status"] == "complete" else 3)
