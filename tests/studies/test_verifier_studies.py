@@ -10,7 +10,7 @@ import torch
 
 import sandlab as sl
 from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
-from sandlab.studies.verifier.dyck_model import Corpus, DyckModel, familiar
+from sandlab.studies.verifier.dyck_model import Best, Corpus, DyckModel, familiar, pretrain
 from sandlab.studies.verifier.error_amplification import Job, solve
 
 DYCK = [
@@ -72,6 +72,26 @@ def test_a_corpus_is_read_once_from_beginning_to_end():
     words = familiar().sample(12, rng=sl.rng(0))
     pages = [Corpus(words).at(step).sample(4, rng=sl.rng(1)).inputs for step in range(3)]
     assert torch.equal(torch.cat(pages), words.inputs)
+
+
+def test_the_best_weights_are_the_first_of_equals():
+    words = familiar().sample(200, rng=sl.rng(0))
+    config = DyckModel(width=16, heads=2, steps=40, batch_size=16, keep="best", looks=10)
+    model, report = pretrain(config, 0, "cpu")
+    assert report["weights of step"] in (0, 10, 20, 30, 40)
+    best = Best(words)
+    for step, accuracy in ((0, 0.5), (10, 0.9), (20, 0.9), (30, 0.7)):
+        share = best.measure(model)["closing"]
+        best.look(step, model, {"ema/closing": accuracy})
+    assert best.step == 10 and best.accuracy == 0.9
+    closes = [
+        (row, place) for row, place in (words.targets % 2 == 1).nonzero().tolist() if words.targets[row, place] < 4
+    ]
+    logits = model(words.inputs)
+    right = [
+        int(logits[row, place, 1] < logits[row, place, 3]) == words.targets[row, place] // 2 for row, place in closes
+    ]
+    assert share == pytest.approx(np.mean(right))
 
 
 @pytest.mark.parametrize(

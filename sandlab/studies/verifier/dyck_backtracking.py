@@ -132,6 +132,12 @@ def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
     completions have few errors this alone repairs most. The exact verifier is better with few backtracks. If erasing
     may cut into fresh prompts, false alarms make the model rewrite what it was given and the advantage is lost: the
     second experiment must leave prompts alone.
+
+    Learnt at the published size (two models, weights of the end of training): 4 errors in 10 000 fresh prompts at top-p
+    0.9 and 10.5 at 1.0 become 2 and 5 with the trained verifier and 1.5 and 1.5 with the exact one: the published
+    order, at a fiftieth of its level, so few that two models decide little. The exact verifier backtracks about once in
+    a thousand prompts, the trained one four times in ten: nearly all its alarms are false. From error-inducing prefixes
+    quotas 2 and 4 add nothing to quota 1, to the digit: a model this sure writes the same again.
     """
     results = run_campaigns(config, lab)
     prompts = results[0]["unseen"]["prompts"]

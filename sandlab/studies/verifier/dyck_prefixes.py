@@ -59,6 +59,10 @@ def forced_backtracking(config: Settings, lab: Lab) -> Outcome:
     What to look for: accuracy rises with B, from what nucleus sampling reaches at the brink of an error; the published
     values are the grey bars. Greedy writing beside nucleus sampling says how confident the errors are: as good as
     sampling when the wrong token is the most probable one, better when errors are accidents of sampling.
+
+    Learnt at the published size (two models, weights of the end of training, 45 and 61 prefixes): 0.54 without erasing,
+    0.55, 0.63, 0.59 and 0.69 after erasing 1, 2, 4 and 8 tokens, against 0.33 and 0.37 to 0.79 published. The direction
+    is the published one; models that err this seldom leave too few prefixes to order neighbouring strides.
     """
     results = run_campaigns(config, lab)
     scores = {name: by_model(results, lambda each, n=name: each["forced"][n]) for name in FORCED}
@@ -120,6 +124,10 @@ def backtracks_needed(config: Settings, lab: Lab) -> Outcome:
 
     What to look for: all points lie above the diagonal, accuracy with backtracking against accuracy without. The
     published model errs with more confidence, so that its points lie further to the left.
+
+    Learnt at the published size (two models, weights of the end of training): the number of backtracks is nearly the
+    published one at quota 1 and 2 (161 and 289 to 295 of 164 prefixes; published 163 and 286 to 311), fewer at quota 4
+    (459 to 485; 489 to 600), and backtracking is better than going on in every cell, by 0.08 to 0.17.
     """
     results = run_campaigns(config, lab)
 

@@ -54,11 +54,17 @@ def dyck_pretraining(config: Settings, lab: Lab) -> Outcome:
 
     Quick: 2 layers, width 64, 1200 batches of 32 words, four models. Full: the published model, 6 layers, 8 heads,
     width 512, blocks in the style of Llama, one pass over 300 000 words in batches of 32, AdamW with learning rate
-    3·10⁻⁴, weight decay 0.1, 100 steps of warm-up, averaged weights; three models.
+    3·10⁻⁴, weight decay 0.1, 100 steps of warm-up; of the averaged weights those that first reach the best accuracy on
+    closing brackets of 10 000 held-out words, as the released code keeps them; three models.
 
     What to look for: the bar of unfamiliar accuracy; what is missing to 1 are the errors all other studies of this
     chapter are about. The source gives 94.23 % as accuracy of unfamiliar completions in one place and 240 errors of 10
     000 (97.6 %) in another: neither number is asserted here.
+
+    Learnt at the published size: with the averaged weights of the end of training (two models) every familiar bracket
+    is closed right, and unfamiliar prompts are completed wrongly 4 times in 10 000 at top-p 0.9 and 10 or 11 times at
+    1.0, sixty and forty times less often than published; 200 000 prompts gave 89 and 122 errors instead of 441. Which
+    weights are kept decides how many errors there are to repair, far more than anything a verifier does.
     """
     results = run_campaigns(config, lab)
     own = by_model(results, lambda each: each["pretraining"]["closing accuracy"])
