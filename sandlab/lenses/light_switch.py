@@ -63,10 +63,13 @@ class HuggingFaceReader:
             raise BadInput(f"no model folder at {folder}: give a local folder with config.json, weights and tokeniser")
         try:
             from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers import __version__ as version
         except ImportError:
             raise BadInput("reading a Hugging Face model needs the extra: pip install 'sandlab[hf]'") from None
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True)
+        # The number format of the file: a model of 20 billion weights does not fit twice. Version 5 does so by itself.
+        kept = {} if int(version.split(".")[0]) >= 5 else {"torch_dtype": "auto"}
+        loaded: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, **kept)
         self.model: Any = loaded.to(device).eval()
 
     def choose(self, prompts: Sequence[str], words: Sequence[str]) -> list[int]:
