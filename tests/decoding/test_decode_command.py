@@ -15,7 +15,7 @@ SCHEMA = {
     "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}},
     "required": ["age"],
 }
-SURE = {
+SURE = {"sinclair-jerrum", "value-guided", "vgb"}
     "early-abort",
     "exhaustive-search",
     "rejection",
