@@ -143,6 +143,9 @@ def representations(config: Settings, lab: Lab) -> Outcome:
     is in the first row: the embedding of the last token alone, which knows nothing of the string, is nearly as good in
     the small model. Errors are mostly closing brackets, correct prefixes end in open ones as well, and a probe may live
     on that. Lengths at which no error was found are no part of its training: there it says anything.
+
+    Learnt: at the published size (two models, 44 and 61 errors to learn from) the probe reaches 0.87 and 0.98 on held
+    out strings, published 0.93; on the small models, which err in more ways, 0.80 to 0.90.
     """
     results = run_campaigns(config, lab)
     probes = [each["probe"] for each in results]
