@@ -16,14 +16,6 @@ SCHEMA = {
     "required": ["age"],
 }
 SURE = {"sinclair-jerrum", "value-guided", "vgb"}
-    "early-abort",
-    "exhaustive-search",
-    "rejection",
-    "sinclair-jerrum",
-    "tokenwise-rejection",
-    "value-guided",
-    "vgb",
-}
 
 
 def decode(capsys, *arguments: str, code: int = 0) -> str:
