@@ -34,6 +34,8 @@ def test_compile_lists_constructions_by_depth_and_what_does_not_apply_by_reason(
     text = answer(capsys, "compile", "(ab)*", "--length", "8")
     assert text.index("krohn-rhodes") < text.index("sequential") and "1 × 8 steps" in text
     assert "direct-product, semidirect, solvable-group, group" in text and "try method" not in text
+    # (ab)* has three states: what is still possible is narrowed down from {0, 1, 2} to one of two, then to one.
+    assert "level 2: {0, 1, 2} into {" in text and "level 1: {" in text and ": resets" in text
     rows = {row["method"]: row for row in answer(capsys, "compile", "S5", "--length", "4", "--json")["methods"]}
     assert not rows["krohn-rhodes"]["applies"] and "S5 (order 120" in rows["krohn-rhodes"]["note"]
     assert rows["scan"]["depth"] == 2 and rows["scan"]["heads"] == 2 and rows["scan"]["bits"] > 0

@@ -17,6 +17,7 @@ _WORDS_FOR_PRECISION = 8
 _MOST_BITS = 40
 _SHOWN_LETTERS = 12
 _LONGEST = 4096
+_SHOWN_COMPONENTS = 8
 # The sentences of refusals end with what to try instead, which a table of everything that was tried need not repeat.
 _ADVICE = re.compile(r"[:,;] (try|take) method .*$")
 
@@ -94,7 +95,25 @@ def _algebra(machine: Any) -> dict[str, Any]:
     except BadInput as too_large:
         return {**facts, "depth": str(too_large)}
     found = {"solvable": report.solvable, "levels": report.levels, "groups": list(report.groups)}
-    return {**facts, **found, "depth": report.statement}
+    return {**facts, **found, "depth": report.statement, "decomposition": _decomposition(machine)}
+
+
+def _decomposition(machine: Any) -> list[dict[str, Any]]:
+    """The components of the holonomy decomposition from the top: what each decides among, and by which group."""
+    form, names = machine.decomposition, machine.names_of_states
+
+    def written(number: int) -> list[str]:
+        return [name for name, inside in zip(names, form.sets[number]) if inside]
+
+    return [
+        {
+            "level": component.level,
+            "set": written(component.representative),
+            "tiles": [written(tile) for tile in component.tiles],
+            "group": component.group_name if len(component.group) > 1 else "",
+        }
+        for component in sorted(form.components, key=lambda component: -component.level)
+    ]
 
 
 def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
@@ -168,6 +187,11 @@ def _print(facts: dict[str, Any], length: int, errors: int) -> None:
         held = f", holds {', '.join(dict.fromkeys(algebra['groups']))}" if algebra.get("groups") else ""
         print(f"semigroup: {algebra['semigroup']} maps of the states, {kind}{held}")
     print(f"depth: {algebra['depth']}")
+    components = algebra.get("decomposition", [])
+    for component in components[:_SHOWN_COMPONENTS]:
+        print(f"  level {component['level']}: {_component(component)}")
+    if len(components) > _SHOWN_COMPONENTS:
+        print(f"  … and {len(components) - _SHOWN_COMPONENTS} components more (--json lists them)")
     works = [row for row in facts["methods"] if row["applies"]]
     if works:
         columns = ["method", "layers", "width", "heads", "largest weight", "parameters", "bits", "how"]
@@ -180,6 +204,18 @@ def _print(facts: dict[str, Any], length: int, errors: int) -> None:
         print(f"saved in {facts['saved']}: sandlab.models.load reads it")
     for picture in facts.get("pictures", []):
         print(f"drawn: {picture}")
+
+
+def _component(component: dict[str, Any]) -> str:
+    """What a component decides among, and how it moves: "{0, 1, 2} into {0, 1} {1, 2}: resets"."""
+    sets = [_set(tile) for tile in component["tiles"]]
+    tiles = " ".join(sets[:4]) + (f" … ({len(sets)})" if len(sets) > 4 else "")
+    moves = f"{component['group']} and resets" if component["group"] else "resets"
+    return f"{_set(component['set'])} into {tiles}: {moves}"
+
+
+def _set(states: list[str]) -> str:
+    return "{" + ", ".join(states if len(states) <= 5 else [states[0], "…", states[-1]]) + "}"
 
 
 def _cost(row: dict[str, Any]) -> tuple[int, int]:

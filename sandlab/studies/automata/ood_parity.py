@@ -169,8 +169,10 @@ def _draw(config: Settings, scores: dict[str, tuple[np.ndarray, np.ndarray]]) ->
     figure, axes = figures.new(columns=2, width=4.6, height=3.2)
     for colour, (name, (shares, counts)) in enumerate(scores.items()):
         style: dict[str, Any] = {"color": figures.COLOURS[colour], "linestyle": "-" if colour == 0 else "--"}
-        figures.band(axes[0], config.ones, shares, label=name, marker="o", markersize=3, **style)
-        figures.band(axes[1], config.counts, counts, label=name, marker="o", markersize=3, **style)
+        # Open marks of different sizes: lines that lie on each other are told apart.
+        style |= {"marker": "o", "markersize": 4 + 3 * (len(scores) - colour - 1), "fillstyle": "none"}
+        figures.band(axes[0], config.ones, shares, label=name, **style)
+        figures.band(axes[1], config.counts, counts, label=name, **style)
     axes[0].axvline(0.5, color="#555555", linestyle=":")
     axes[0].set(xlabel="probability of a one", ylabel="token accuracy", title="other frequencies", ylim=(None, 1.02))
     axes[1].set(xlabel="number of ones in the word", title="other counts", ylim=(None, 1.02))
