@@ -19,15 +19,19 @@ from sandlab.models.theory import TheoryTransformer
 from sandlab.worlds.automata.machine import Automaton
 
 if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_computation", "reading_paths"]
+__all__ = ["animate_computation", "draw_computation", "reading_paths"]
 
 MOST_LETTERS = 24
 # Smaller weights are what softmax leaves on positions that are not meant; averages over a short word give more to each.
 _SEEN = 0.01
 _QUIET = "#c9c9c9"
+# What is drawn says when: letters at step 0, lines into layer n at 2n − 1, its boxes at 2n. Labels that begin so are
+# in no legend.
+_STEP = "_step "
 
 Reader = Callable[[dict[str, np.ndarray]], list[str]]
 
@@ -82,6 +86,28 @@ def draw_computation(
         for spine in axis.spines.values():
             spine.set_visible(False)
     return axis.figure  # type: ignore[return-value]
+
+
+def animate_computation(
+    model: TheoryTransformer, machine: Automaton, word: Int[Tensor, "time"] | Sequence[int], *, title: str = ""
+) -> FuncAnimation:
+    """A film of `draw_computation`: letters first, then layer after layer who reads from whom and what comes of it.
+
+    Save it with `sandlab.figures.save_film(film, "scan.gif", fps=1)`.
+    """
+    from matplotlib.animation import FuncAnimation
+
+    figure = draw_computation(model, machine, word, title=title)
+    (axis,) = figure.axes
+    steps = {artist: int(str(artist.get_label()).removeprefix(_STEP)) for artist in [*axis.lines, *axis.texts]
+             if str(artist.get_label()).startswith(_STEP)}  # fmt: skip
+
+    def show(frame: int) -> list[Any]:
+        for artist, step in steps.items():
+            artist.set_visible(step <= frame)
+        return list(steps)
+
+    return FuncAnimation(figure, show, frames=2 * model.config.layers + 2, blit=False)
 
 
 def reading_paths(patterns: Sequence[Float[np.ndarray, "head query key"] | None]) -> list[Bool[np.ndarray, "token"]]:
@@ -166,6 +192,7 @@ def _draw_lines(
             for key in keys:
                 x = float(key - prefix) if key >= prefix else -1.0
                 look: dict[str, Any] = {"linewidth": 0.3 + 0.9 * float(weights[query, key]), "linestyle": "-"}
+                look["label"] = f"{_STEP}{2 * place + 1}"
                 axis.plot([x, query - prefix], [place, place + 1], color=colour, zorder=1 + needed[query], **look)
     if prefix:
         axis.text(-1.0, place, "before", ha="center", va="center", fontsize=7, color="#8a8d91")
@@ -175,4 +202,5 @@ def _draw_boxes(axis: Axes, texts: list[str], place: int, needed: Bool[np.ndarra
     for position, text in enumerate(texts):
         edge = "#222222" if needed[position] else "#bbbbbb"
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": edge, "linewidth": 0.8}
-        axis.text(position, place, text, ha="center", va="center", fontsize=7.5, bbox=box, zorder=4)
+        label = f"{_STEP}{2 * place}"
+        axis.text(position, place, text, ha="center", va="center", fontsize=7.5, bbox=box, zorder=4, label=label)

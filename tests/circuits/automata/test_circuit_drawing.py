@@ -3,7 +3,16 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits import draw_attention_flow, draw_channels, draw_computation, draw_wiring, reading_paths, trace
+from sandlab import figures
+from sandlab.circuits import (
+    animate_computation,
+    draw_attention_flow,
+    draw_channels,
+    draw_computation,
+    draw_wiring,
+    reading_paths,
+    trace,
+)
 
 
 def test_the_trace_shows_what_each_channel_holds():
@@ -91,3 +100,19 @@ def test_paths_lead_from_the_last_token_back_to_what_it_read():
     letters, middle, last = reading_paths([first, kept])
     assert last.tolist() == middle.tolist() == [False, False, True] and letters.tolist() == [False, True, True]
     assert [row.tolist() for row in reading_paths([None])] == [[True], [True]]
+
+
+def test_the_film_shows_letters_first_and_each_layer_after_its_lines(tmp_path):
+    machine = sl.worlds.Grid(size=3)
+    model = sl.circuits.compile(machine, 4, "scan")
+    film = animate_computation(model, machine, [1, 0, 1, 1])
+    (axis,) = film._fig.axes
+    seen = []
+    for frame in range(6):
+        film._func(frame)
+        lines = sum(line.get_visible() for line in axis.lines)
+        # Boxes of the letters, of the first layer, of the second.
+        layers = {round(text.get_position()[1]) for text in axis.texts if text.get_bbox_patch() and text.get_visible()}
+        seen.append((lines, len(layers)))
+    assert seen == [(0, 1), (8, 1), (8, 2), (16, 2), (16, 3), (16, 3)]
+    assert figures.save_film(film, tmp_path / "scan.gif", fps=1).stat().st_size > 5000
