@@ -6,11 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import sandlab as sl
+from sandlab.circuits.ngrams import ngram_estimator
 from sandlab.lenses.stages import Plateau
+from sandlab.models.base import seeded
 from sandlab.studies.ngrams import constructions, gradient_norm, near_stationary
-from sandlab.studies.ngrams.runs import Run, estimator_losses, split_seeds, train_run
+from sandlab.studies.ngrams.runs import Run, estimator_losses, population_gradient, split_seeds, train_run
 from sandlab.studies.ngrams.stages import Stages
 
 SMALL = Run(seeds=(0, 1), states=3, length=12, steps=12, looks=4, test=64, batch_size=16, nearest=True)
@@ -93,3 +96,19 @@ def test_the_way_down_is_measured_after_the_first_tenth() -> None:
     steps = np.arange(0, 110, 10)
     loss = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.7, 0.5, 0.4, 0.4, 0.4])
     assert constructions._half_way({"steps": steps, "loss": loss}) == 60.0
+
+
+def test_the_inner_product_of_two_halves_is_the_squared_norm_without_noise() -> None:
+    world = SMALL.world
+    model = ngram_estimator(3, 0, 12, heads=2)
+    with seeded(0):
+        for weight in model.parameters():
+            torch.nn.init.normal_(weight, std=0.5)
+    batch = world.sample(400, rng=sl.rng(0))
+    halves = []
+    for part in (batch[:200], batch[200:]):
+        loss = -(part.targets * model(part.inputs)).sum((-1, -2)).mean()
+        halves.append(
+            torch.cat([gradient.flatten() for gradient in torch.autograd.grad(loss, list(model.parameters()))])
+        )
+    assert float(population_gradient(model, batch)) == pytest.approx(float((halves[0] @ halves[1]).sqrt()), rel=1e-6)

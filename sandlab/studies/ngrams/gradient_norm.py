@@ -14,14 +14,14 @@ from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
 
-RUN = Run(states=3, length=64, steps=1500, looks=60, gradients=24, test=2048)
+RUN = Run(states=3, length=64, heads=3, steps=1500, looks=50, gradients=16, test=1024)
 MLP = Run(model="additive with feed-forward", states=3, length=32, concentration=1.0, steps=800, lr=0.005, looks=50,
           gradients=8, test=1024, weight_decay=1e-4)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 5
+    seeds: int = 8
     run: Run = RUN
     mlp_seeds: int = 3
     mlp: Run = MLP
@@ -34,7 +34,7 @@ class Settings:
     quick=Settings(),
     full=Settings(
         seeds=16,
-        run=replace(RUN, states=5, length=128, steps=6000, looks=120, gradients=32, test=8192),
+        run=replace(RUN, states=5, length=128, heads=2, steps=6000, looks=120, gradients=32, test=8192),
         mlp_seeds=16,
         mlp=replace(MLP, states=5, length=64, steps=6000, looks=120, gradients=32, test=8192),
     ),
@@ -43,9 +43,9 @@ class Settings:
             "burst",
             "The gradient norm near the jump is clearly above that on the plateau.",
             f"{SOURCE}, Figure 6",
-            "largest averaged norm around the jump over the median on the plateau before it",
-            Above(1.2),
-            paper="0.08 against 0.006 (smoothed figure)",
+            "largest norm of the population gradient around the jump over the median before it",
+            Above(1.5),
+            paper="0.045 against 0.025 (its smoothed version: 0.08 against 0.006)",
         ),
         Claim(
             "jump",
@@ -85,9 +85,11 @@ class Settings:
 def gradient_norm(config: Settings, lab: Lab) -> Outcome:
     """Trigrams in the simplified transformer (full: 5 states, length 128; quick: 3 states, length 64), and with blocks.
 
-    The norm of the gradient is averaged over many batches at each look, because the noise of one batch hides the
-    effect. The model with feed-forward blocks has 3 states and 32 tokens, in full the source's 5 and 64. Loss (left
-    axis) and gradient norm (right axis) are drawn together; the burst marks the jump.
+    The norm of the population gradient is estimated from two halves of 2048 sequences at each look, by the inner
+    product of their gradients, because the noise of one batch hides the effect. The model with feed-forward blocks has
+    3 states and 32 tokens, in full the source's 5 and 64. Quick gives the simplified model a third head, so that it
+    leaves the bigram in time (see `ngrams/stages`). Loss (left axis) and gradient norm (right axis) are drawn together;
+    the burst marks the jump.
 
     **What was learnt.** At three states and 32 tokens the model with feed-forward blocks learns one lag after the other
     with a head for each, like the model without; that one head may take both is the source's observation at its own

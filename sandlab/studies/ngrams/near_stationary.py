@@ -339,9 +339,6 @@ def _draw(config: Settings, forms: dict[Any, Any], points: list[PointJob], sampl
         axes[0].errorbar(lengths, values.mean(1), yerr=2 * spread, marker="o", label=f"order {order}", capsize=2)
     guide = values.mean(1)[0] * lengths[0] / lengths
     axes[0].loglog(lengths, guide, linestyle=":", color="#555555", label="1/T")
-    for axis, ticks in ((axes[0], config.lengths), (axes[1], ends)):
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(ticks, [str(tick) for tick in ticks])
     axes[0].set(title="surviving block", xlabel="length T", ylabel="mean diagonal / √c")
     axes[0].legend()
     middle = config.temperatures[len(config.temperatures) // 2]
@@ -354,6 +351,10 @@ def _draw(config: Settings, forms: dict[Any, Any], points: list[PointJob], sampl
         axes[1].loglog(ends, [mean(kind, length, 1, middle) for length in ends], "o-", label=label)
     axes[1].set(title=f"sampled gradients, c = {middle:g}", xlabel="length T", ylabel="gradient norm")
     axes[1].legend()
+    for axis, ticks in ((axes[0], config.lengths), (axes[1], ends)):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
+        axis.minorticks_off()
     for length in ends:
         norms = [mean("norm", length, config.order, c) for c in config.temperatures]
         axes[2].semilogy(config.temperatures, norms, "o-", label=f"T = {length}")

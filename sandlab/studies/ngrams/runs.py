@@ -17,10 +17,10 @@ from sandlab.lenses.stages import head_lag_mass, nearest_lag_set
 from sandlab.models.presets import cat_tf, tf_additive, tf_additive_mlp
 from sandlab.models.simplified import SimplifiedTransformer
 from sandlab.random import rng
-from sandlab.worlds.base import cross_entropy
+from sandlab.worlds.base import Batch, cross_entropy
 from sandlab.worlds.ngrams import InContextNgrams
 
-__all__ = ["MODELS", "SOURCE", "Run", "estimator_losses", "split_seeds", "train_run"]
+__all__ = ["MODELS", "SOURCE", "Run", "estimator_losses", "population_gradient", "split_seeds", "train_run"]
 
 SOURCE = "Varre, Yüce and Flammarion 2025, Learning in-context n-grams with transformers"
 MODELS = ("simplified", "additive one-hot", "additive learned", "additive with feed-forward", "disentangled")
@@ -30,7 +30,7 @@ MODELS = ("simplified", "additive one-hot", "additive learned", "additive with f
 class Run:
     """One setting, trained for several seeds: every member sees sequences of its own.
 
-    gradients   batches over which the gradient norm is averaged at each look (0: not measured)
+    gradients   batches from which the norm of the population gradient is estimated at each look (0: not measured)
     nearest     look for the nearest counting estimator at each look
     test        sequences of the fixed test set
     """
@@ -75,8 +75,7 @@ def train_run(run: Run) -> dict[str, Any]:
         film["maps"].append(pattern[0].half().cpu().numpy())
         film["norms"].append(_norms(model))
         if run.gradients:
-            big = world.sample(run.batch_size * run.gradients, rng=fresh)
-            film["gradient"].append(torch.as_tensor(gradient_norms(model, big)["all"]).cpu().numpy())
+            film["gradient"].append(population_gradient(model, world.sample(run.batch_size * run.gradients, rng=fresh)))
         if run.nearest:
             film["nearest"].append(nearest_lag_set(model, world, few, smoothings=(0.0, 0.5))["nearest"])
 
@@ -107,6 +106,17 @@ def train_run(run: Run) -> dict[str, Any]:
     if run.nearest:
         found["nearest"] = [list(names) for names in zip(*film["nearest"])]
     return found
+
+
+def population_gradient(model: nn.Module, batch: Batch) -> np.ndarray:
+    """‖E gradient‖ of each member, free of the noise of the batch: √⟨g₁, g₂⟩ of the gradients of two halves (0 if < 0).
+
+    ⟨g₁, g₂⟩ = 2 ‖(g₁ + g₂)/2‖² − (‖g₁‖² + ‖g₂‖²)/2.
+    """
+    half = len(batch) // 2
+    parts = (batch[: 2 * half], batch[:half], batch[half : 2 * half])
+    whole, first, second = (torch.as_tensor(gradient_norms(model, part)["all"]).square() for part in parts)
+    return (2 * whole - (first + second) / 2).clamp(min=0.0).sqrt().cpu().numpy()
 
 
 def build(run: Run) -> nn.Module:
