@@ -27,7 +27,7 @@ from sandlab.studies.verifier.codegen_settings import FULL_CAMPAIGN
 from sandlab.worlds.append_cases import AppendCases
 
 STUDIES = [name for name in sl.names("studies") if name.startswith("verifier/codegen")]
-WORLD = AppendCases(cases=2, longest=1, functions=("append", "pop"), examples=1)
+WORLD = AppendCases(cases=1, longest=1, functions=("append", "pop"), examples=1)
 TINY = CodeCampaign(
     model=CodeModel(world=WORLD, width=16, heads=2, mlp_width=16, steps=60, batch_size=8, lr=1e-2),
     names=2,

@@ -18,7 +18,7 @@ from sandlab.worlds.append_cases import OOD_NAMES
 SMALL_CAMPAIGN = CodeCampaign()
 FULL_CAMPAIGN = CodeCampaign(
     model=CodeModel(
-        world=FULL_WORLD, layers=4, heads=4, width=256, mlp_width=1024, steps=4000, batch_size=64, lr=1e-3, ema=0.995
+        world=FULL_WORLD, layers=4, heads=4, width=256, mlp_width=1024, steps=3000, batch_size=32, lr=1e-3, ema=0.995
     ),
     names=10,
     foreign=OOD_NAMES,
@@ -39,7 +39,7 @@ class Settings:
     campaign: CodeCampaign = SMALL_CAMPAIGN
 
 
-QUICK, FULL = Settings(), Settings(seeds=3, campaign=FULL_CAMPAIGN)
+QUICK, FULL = Settings(), Settings(seeds=2, campaign=FULL_CAMPAIGN)
 
 
 class Runs:
@@ -77,6 +77,10 @@ class Runs:
             "queries": spread(self.values(way, "queries"), 0),
             "published queries": published[1],
         }
+
+    def length(self, way: Way) -> float:
+        """Queries of one completion."""
+        return float(self.values(way, "queries").mean()) / (self.campaign.names * self.campaign.completions)
 
     @property
     def asked(self) -> int:
