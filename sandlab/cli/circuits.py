@@ -24,7 +24,7 @@ _ADVICE = re.compile(r"[:,;] (try|take) method .*$")
 
 @commands.command(
     "compile",
-    epilog="Examples:  sandlab compile '(abab)*' --length 100   ·   sandlab compile S5 --method scan --save s5/   ·   "
+    epilog="Example:  sandlab compile '(abab)*' --length 100   ·   sandlab compile S5 --method scan --save s5/   ·   "
     'sandlab compile \'{"transitions": [[1, 0], [1, 1]], "start": 0}\' --pictures pictures/',
 )
 def compile_machine(

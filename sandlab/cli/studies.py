@@ -159,6 +159,8 @@ def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str,
     if not quiet:
         rows = finding_rows(finding.as_dict() for finding in report.findings)
         print_table(["verdict", "claim", "ours", "must be", "paper"], rows, f"{name}: {report.about['title']}")
+        for absent in report.tables.get("not measured", []):
+            print(f"not measured: {absent['claim']} ({absent['why']})")
         jobs = report.about["jobs"]
         how = "finished before, nothing to do (--fresh computes it anew)" if report.reused else _how(jobs)
         print(f"{report.about['seconds']:.1f} s, {how}. Figures and data: {report.path}\n", flush=True)
@@ -185,6 +187,7 @@ def _as_data(report: Any) -> dict[str, Any]:
         "study": report.study,
         "preset": report.preset,
         "findings": findings,
+        "not measured": report.tables.get("not measured", []),
         "figures": figures,
         "path": str(report.path),
         "jobs": report.about["jobs"],

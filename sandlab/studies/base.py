@@ -102,8 +102,6 @@ class Study:
                 f"{self.name}: measured but not claimed {sorted(unknown)}, claimed but not measured {sorted(missing)}"
             )
         judged = [claim for claim in due if claim.id in measured]
-        if not judged:
-            raise BadInput(f"{self.name}: these settings measure none of its claims: {'; '.join(left_out.values())}")
         absent = [{"claim": claim.id, "why": left_out[claim.id]} for claim in due if claim.id not in measured]
         outcome.tables |= {"not measured": absent} if absent else {}
         return outcome, [judge(claim, measured[claim.id], notes.get(claim.id, "")) for claim in judged]
