@@ -303,8 +303,8 @@ def codegen_frontier(config: Settings, lab: Lab) -> Outcome:
 
     What to look for: at the same law, the curve with the verifier (solid) lies above the one without (dashed): its dot
     is higher by more than it is further right. The price of a backtrack is four queries whatever the text's length, so
-    it weighs more on short texts than on the source's 384 tokens; the exact verifier pays it rarely. The source does not say how the
-    several dots of a curve arise; here a curve is cumulative progress.
+    it weighs more on short texts than on the source's 384 tokens; the exact verifier pays it rarely. The source does
+    not say how the several dots of a curve arise; here a curve is cumulative progress.
     """
     runs = Runs(config, lab)
     pairs = {"nucleus": MAIN, "plain": WIDE, "hot": HOT}
