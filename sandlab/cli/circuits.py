@@ -28,9 +28,7 @@ _ADVICE = re.compile(r"[:,;] (try|take) method .*$")
     'sandlab compile \'{"transitions": [[1, 0], [1, 1]], "start": 0}\' --pictures pictures/',
 )
 def compile_machine(
-    machine: Annotated[
-        str, typer.Argument(help="A regular expression, a name such as S5, a JSON file, or JSON: transitions[state]…")
-    ],
+    machine: Annotated[str, typer.Argument(help="A regular expression, a name such as S5, a JSON file, or JSON text.")],
     length: Annotated[int, typer.Option(help="Longest word.")] = 64,
     method: Annotated[str, typer.Option(help="A construction; auto takes the shallowest that applies.")] = "auto",
     accept: Annotated[bool, typer.Option("--accept", help="Predict acceptance instead of the state.")] = False,
