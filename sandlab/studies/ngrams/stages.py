@@ -17,6 +17,7 @@ from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_see
 TRIGRAM = Run(steps=6000, looks=100, test=2048, nearest=True)
 APART = Run(states=3, length=64, heads=3, steps=2000, looks=80, test=1024, nearest=True)
 FOURGRAM = Run(states=3, order=3, length=128, heads=3, steps=2600, looks=65, test=1024, nearest=True)
+SHOWN = 24  # positions of the attention maps that are drawn: neighbouring lags cannot be told apart in larger ones
 NOTHING = [float("nan")]  # no run has the plateau that a claim is about: the claim fails
 
 
@@ -170,7 +171,7 @@ def stages(config: Settings, lab: Lab) -> Outcome:
     Plateaus are found by segmenting the curve alone; only then are they named, by the counting estimator (any set of
     lags, with and without smoothing) nearest to the predictions made on them. Dotted lines are the losses of the add-α
     estimators. Above the curves stand the first-layer attention maps of the first seed at the start, on its plateaus
-    and at the end: uniform, then one token back, then one and two.
+    and at the end (the first 24 positions): uniform, then one token back, then one and two.
 
     **What was learnt.** The unigram is a stage of some fifty steps, too short to be a plateau of the curve, but the
     predictions name it. The bigram's plateau lies within 0.01 of its line. With five states and 32 tokens its
@@ -266,7 +267,8 @@ def _draw(task: _Task) -> Any:
         for column, moment in enumerate(moments):
             axis = axes[head * len(moments) + column]
             label = f"head {head + 1}, step {task.steps[moment]}"
-            figures.heatmap(axis, task.maps[moment, head].astype(float), title=label, low=0.0, high=1.0, bar=False)
+            corner = task.maps[moment, head, :SHOWN, :SHOWN].astype(float)
+            figures.heatmap(axis, corner, title=label, low=0.0, high=1.0, bar=False)
             axis.title.set_fontsize(8.5)
             axis.tick_params(labelsize=6)
     grid = axes[heads * len(moments)].get_gridspec()
