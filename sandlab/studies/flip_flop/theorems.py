@@ -48,11 +48,11 @@ TABLE = (
 class Settings:
     seeds: int = 1
     length: int = 512
-    strings: int = 40
+    strings: int = 12
     heads: int = 300
     sums: int = 1000
     random_length: int = 128
-    random_strings: int = 2000
+    random_strings: int = 1000
 
 
 @study(
