@@ -41,6 +41,9 @@ class Settings:
     lr: float = 5e-3
 
 
+OBSERVED = ("dormant", "active", "value", "others", "stream")
+
+
 @dataclass(frozen=True)
 class SinkJob:
     settings: Settings
@@ -76,24 +79,25 @@ def train_sink(job: SinkJob) -> dict[str, Any]:
         "loss": np.stack([history.metrics["loss"] for history in histories]),
         "optimum": world.optimal_loss(held_out),
         "bigram": bigram,
-        **{name: np.stack([moment[name] for moment in seen], -1) for name in ("dormant", "active", "value", "others")},
+        **{name: np.stack([moment[name] for moment in seen], -1) for name in OBSERVED},
         "pattern": seen[-1]["pattern"],
         "tokens": held_out.inputs[0].cpu().numpy(),
     }
 
 
 def observe(crowd: Any, batch: Batch) -> dict[str, np.ndarray]:
-    """Mean attention to the start token on non-triggers and on triggers, and the norms of its value and of the others.
+    """Mean attention to the start token on non-triggers and on triggers; norms of its value and stream and the others'.
 
     The first two positions are left out: there is hardly anything else to attend to.
     """
     with (
         evaluating(crowd),
         torch.no_grad(),
-        record(crowd, "layers.*.attention.pattern", "layers.*.attention.value") as tape,
+        record(crowd, "layers.*.attention.pattern", "layers.*.attention.value", "layers.*.stream") as tape,
     ):
         crowd(batch.inputs)
     last = max(name.split(".")[1] for name in tape)
+    stream = tape[f"layers.{last}.stream"].norm(dim=-1)
     pattern, value = (tape[f"layers.{last}.attention.{part}"] for part in ("pattern", "value"))
     on_start = pattern[..., 0, 2:, 0]
     trigger = batch.truth["is_trigger"][:, 2:]
@@ -103,6 +107,7 @@ def observe(crowd: Any, batch: Batch) -> dict[str, np.ndarray]:
         "active": on_start[:, trigger].mean(-1).cpu().numpy(),
         "value": norms[..., 0].mean(-1).cpu().numpy(),
         "others": norms[..., 1:].mean((-1, -2)).cpu().numpy(),
+        "stream": (stream[..., 0].mean(-1) / stream[..., 1:].mean((-1, -2))).cpu().numpy(),
         "pattern": pattern[0, 0, 0].cpu().numpy(),
     }
 
@@ -168,6 +173,18 @@ def attention_sink(settings: Settings, lab: Lab) -> Outcome:
             "learns": ((result["loss"][:, -1] - result["optimum"]) / gap).tolist(),
         },
         figures={"sink": sink_figure(settings, result)},
+        tables={
+            "norms": [
+                {
+                    "seed": seed,
+                    "start token's value over the others'": float(
+                        result["value"][seed, -1] / result["others"][seed, -1]
+                    ),
+                    "start token's stream over the others'": float(result["stream"][seed, -1]),
+                }
+                for seed in range(settings.seeds)
+            ]
+        },
     )
 
 
