@@ -87,8 +87,14 @@ def test_the_first_layer_alone_finds_a_small_tree_within_a_hundred_steps():
     assert found["final recovered"].tolist() == [1.0, 1.0]
 
 
+def test_attention_is_one_hot_once_it_is_sharpened_by_hand():
+    run = graph_runs.SharpenRun(graph_runs.family("chain", 8), 0, "cpu", states=3, steps=20, batch=16)
+    found = graph_runs.sharpen(run)
+    assert found["sharp match"] > 0.85 > found["match"]
+
+
 def test_untrained_graph_models_recover_nothing():
-    first = causal_graph.FirstLayer(seeds=2, states=3, length=6, steps=2, batch=4)
+    first = causal_graph.FirstLayer(seeds=2, states=3, length=6, steps=2, batch=4, sharpened=1, joint_steps=4)
     found = verdicts("markov/causal-graph", seeds=2, length=5, steps=2, batch=4, first_layer=first)
     assert found["layer-by-layer"] != "holds"
     assert found["recovered"] == "fails" or found["recovered"] == "inconclusive"
@@ -96,7 +102,12 @@ def test_untrained_graph_models_recover_nothing():
 
 
 def test_the_other_graph_studies_run_at_toy_size():
-    assert verdicts("markov/many-graphs", graphs=2, length=5, steps=2, batch=4, first_layers=1, first_length=6)["attention"] != "holds"
+    assert (
+        verdicts("markov/many-graphs", graphs=2, length=5, steps=2, batch=4, first_layers=1, first_length=6)[
+            "attention"
+        ]
+        != "holds"
+    )
     verdicts("markov/causal-graph-ood", seeds=2, lengths=(5, 6), steps=2, batch=4)
     small = multiple_parents.Training(length=6, steps=2, batch=4)
     assert verdicts("markov/multiple-parents", seeds=2, training=small)["skip"] != "holds"

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from sandlab.errors import BadInput
+from sandlab.learning.objectives import member_loss
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps, attention_match, parent_pattern
@@ -21,10 +22,12 @@ from sandlab.worlds.causal_graphs import InContextTree, chain_parents, pair_pare
 __all__ = [
     "FirstLayerRun",
     "GraphRun",
+    "SharpenRun",
     "family",
     "kernel_errors",
     "matching_model",
     "read_tree",
+    "sharpen",
     "train_first_layer",
     "train_on_tree",
 ]
@@ -65,6 +68,21 @@ class FirstLayerRun:
     temperature: float = 1.0
     floor: float = 1e-3
     looks: int = 20
+
+
+@dataclass(frozen=True)
+class SharpenRun:
+    """One jointly trained model whose attention is then made one-hot by hand."""
+
+    parents: tuple[int, ...]
+    seed: int
+    device: str
+    states: int = 10
+    concentration: float = 0.1
+    steps: int = 1700
+    batch: int = 128
+    lr: float = 4.0
+    scales: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def family(name: str, length: int, seed: int = 1) -> tuple[int, ...]:
@@ -138,6 +156,38 @@ def train_first_layer(run: FirstLayerRun) -> dict[str, Any]:
     )  # fmt: skip
     found = read_tree(crowd, held_out, run.parents)
     return {"steps": np.array(steps), "match": np.stack(matches, -1), **{f"final {k}": v for k, v in found.items()}}
+
+
+def sharpen(run: SharpenRun) -> dict[str, float]:
+    """What one-hot attention would gain: loss after joint training, and with A¹ sharpened and A² rescaled.
+
+    A¹ gets 4 more at every parent; A² is multiplied by the best of `scales`.
+    """
+    world = InContextTree(run.states, run.parents, run.concentration)
+    held_out = world.sample(8192, rng=rng(0, "held out", device=run.device))
+    model = DisentangledTransformer(vocab=run.states, length=world.length, heads=(1, 1)).to(run.device)
+    train(
+        model, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd", schedule="cosine",
+        rng=rng(run.seed, "sharpen", device=run.device), every=run.steps,
+    )  # fmt: skip
+    first, second = (model.get_parameter(f"layers.{layer}.attention.weight") for layer in (0, 1))
+    children, parents = torch.tensor(world.edges, device=run.device).T
+
+    def state() -> tuple[float, float]:
+        pattern = attention_maps(model, held_out.inputs[:256])["layers.0.attention.pattern"][0]
+        with torch.no_grad():
+            return float(pattern[children, parents].mean()), float(member_loss(model(held_out.inputs), held_out))
+
+    match, loss = state()
+    with torch.no_grad():
+        first[0, run.states + children, run.states + parents] += 4.0
+        trained = second.clone()
+        sharp = []
+        for scale in run.scales:
+            second.copy_(scale * trained)
+            sharp.append(state())
+    best_match, best_loss = min(sharp, key=lambda pair: pair[1])
+    return {"match": match, "loss": loss, "sharp match": best_match, "sharp loss": best_loss}
 
 
 def matching_model(states: int, length: int, temperature: float, floor: float) -> DisentangledTransformer:
