@@ -85,7 +85,11 @@ def codegen_names(config: Settings, lab: Lab) -> Outcome:
         heads = {0.1: "τ = 0.1", 0.5: "τ = 0.5", None: "sampling"}
         names = [f"{heads[key]}\n{'misleading' if way.foreign else 'random'}\nnames" for key, way in both]
         bars(axis, names, [runs.values(way) for _, way in both], [NAMES[key][way.foreign] for key, way in both])
-    return Outcome(measurements, {"names": figure}, {"names": rows})
+    notes = {
+        "smaller-drop": f"Misleading names cost sampling {lost[None].mean():+.3f} here (0.054 in the source): "
+        "a model as small as this goes by the body, whatever the name, so there is little to repair."
+    }
+    return Outcome(measurements, {"names": figure}, {"names": rows}, notes)
 
 
 @study(

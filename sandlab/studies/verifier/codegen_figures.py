@@ -20,9 +20,8 @@ def bars(axis: Any, names: Sequence[str], values: Sequence[np.ndarray], publishe
         axis.plot([spot - 0.2] * len(value), value, "k.", markersize=3)
     axis.set(xticks=place, ylabel="distinct correct test cases / asked for")
     axis.set_xticklabels(names, fontsize=8)
-    low = min([value.min() for value in values] + [each for each in printed if each == each])
-    high = max([value.max() for value in values] + [each for each in printed if each == each])
-    axis.set_ylim(max(0.0, low - 0.15), high + 0.12)
+    # Room for the legend above the highest bar.
+    axis.set_ylim(0, 1.2 * max([value.max() for value in values] + [each for each in printed if each == each]))
     axis.legend(loc="upper right", ncol=2)
 
 

@@ -112,8 +112,9 @@ def codegen_layers(config: Settings, lab: Lab) -> Outcome:
 
     Set-up as in verifier/codegen. The source reads layers 3 to 31 of 32; here there are two (full: four).
 
-    What to look for: the bars differ little from layer to layer; the dotted lines are the random verifier and sampling
-    alone. (The published value of layer 31 is the one that Table 3.13 lists at τ = 0.5; at 0.1 it has 0.677.)
+    What to look for: accuracy differs little from layer to layer, and more from model to model (small dots). The
+    horizontal lines are the random verifier and sampling alone. (The published value of layer 31 is the one that Table
+    3.13 lists at τ = 0.5; at 0.1 it has 0.677.)
     """
     runs = Runs(config, lab)
     layers = runs.campaign.model.layers
@@ -139,18 +140,19 @@ def codegen_layers(config: Settings, lab: Lab) -> Outcome:
     printed = [{"layer": f"{layer + 1} of 32", "accuracy": value} for layer, value in LAYERS.items()]
     figure, axes = figures.new(columns=2, width=4.4, height=3.2)
     with figures.style():
-        axes[0].bar(range(1, layers + 1), [value.mean() for value in scores], 0.5)
         for layer, value in enumerate(scores):
-            axes[0].plot([layer + 1] * len(value), value, "k.", markersize=3)
-        axes[1].bar([layer + 1 for layer in LAYERS], list(LAYERS.values()), 0.8, color="#b9bcc0")
+            axes[0].plot([layer + 1] * len(value), value, "k.", markersize=4)
+        axes[0].plot(range(1, layers + 1), [value.mean() for value in scores], "o-", label="trained verifier")
+        axes[1].plot([layer + 1 for layer in LAYERS], list(LAYERS.values()), "o-", label="trained verifier")
         lines = (runs.values(RANDOMLY).mean(), runs.values(PLAIN).mean()), (RANDOM, BASELINE)
         for axis, (chance, alone), name in zip(axes, lines, ("here", "published")):
             axis.axhline(chance, color="#d1495b", linestyle="--", label="random verifier")
             axis.axhline(alone, color="#555555", linestyle=":", label="no verifier")
             axis.set(xlabel="layer the verifier reads", ylabel="distinct correct / asked for", title=name)
-            axis.set_ylim(bottom=max(0.0, min(chance, alone) - 0.1))
+            low, high = axis.get_ylim()
+            axis.set_ylim(low - 0.35 * (high - low), high)
             axis.legend(loc="lower right")
-        axes[0].set(xticks=range(1, layers + 1))
+        axes[0].set(xticks=range(1, layers + 1), xlim=(0.5, layers + 0.5))
     return Outcome(measurements, {"layers": figure}, {"layers": rows, "published": printed})
 
 
