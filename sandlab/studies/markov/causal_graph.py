@@ -37,7 +37,7 @@ class FirstLayer:
     steps: int = 400
     batch: int = 64
     sharpened: int = 3
-    joint_steps: int = 1700
+    joint_steps: int = 2000
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,14 +73,14 @@ class FirstLayerRun:
 
 @dataclass(frozen=True)
 class SharpenRun:
-    """One jointly trained model whose attention is then made one-hot by hand."""
+    """One jointly trained model (rate constant, then decaying) whose attention is then made one-hot by hand."""
 
     parents: tuple[int, ...]
     seed: int
     device: str
     states: int = 10
     concentration: float = 0.1
-    steps: int = 1700
+    steps: int = 2000
     batch: int = 128
     lr: float = 4.0
     scales: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0)
@@ -167,7 +168,8 @@ def sharpen(run: SharpenRun) -> dict[str, float]:
     held_out = world.sample(8192, rng=rng(0, "held out", device=run.device))
     model = DisentangledTransformer(vocab=run.states, length=world.length, heads=(1, 1)).to(run.device)
     train(
-        model, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd", schedule="cosine",
+        model, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd",
+        schedule=lambda step: 0.5 - 0.5 * math.cos(math.pi * min(1.0, 5 * (1 - step / run.steps))),
         rng=rng(run.seed, "sharpen", device=run.device), every=run.steps,
     )  # fmt: skip
     first, second = (model.get_parameter(f"layers.{layer}.attention.weight") for layer in (0, 1))
