@@ -241,9 +241,9 @@ def curves(results: list[dict[str, Any]], firsts: list[dict[str, Any]]) -> Figur
             figures.band(axes[0], result["steps"], result["loss"] - result["optimum"], label=name)
             figures.band(axes[1], result["steps"], result["match"], label=name)
             figures.band(axes[2], first["steps"], first["match"], label=name)
-        axes[0].set(
-            xlabel="step", ylabel="loss − optimum (nats)", yscale="log", title="distance from the Bayes predictor"
-        )
+        axes[0].set(xlabel="step", ylabel="loss − optimum (nats)", title="distance from the counting estimator")
+        axes[0].set_yscale("symlog", linthresh=0.03)  # stationary roots tell more than is counted: it can be negative
+        axes[0].axhline(0.0, color="#555555", linestyle=":", linewidth=1)
         axes[1].set(
             xlabel="step", ylabel="mean attention on the parent", ylim=(0, 1.02), title="first layer, trained jointly"
         )
