@@ -159,7 +159,7 @@ def causal_graph(settings: Settings, lab: Lab) -> Outcome:
     all on the chain: 0.79 at the source's size, reached at the jump and flat from then on, the rest spread evenly over
     the other positions (2 to 3 % each, self and grandparent included). The joint minimum is not one-hot there, and
     nearly flat: sharpening such a model to 0.995 and rescaling its second layer by the best factor, 0.8, raises the
-    loss by 0.007 nats. The even rest tells how frequent a token is, which a second layer with larger scores can use,
+    loss by 0.005 nats. The even rest tells how frequent a token is, which a second layer with larger scores can use,
     and unsmoothed counts want such help. The noise of small batches sharpens attention (0.89 with batches of 64). The
     recovered graph is the truth in every run.
     Gradient descent follows the lemma of `markov/chi2-gradient` and finds the graph. Adam with the
