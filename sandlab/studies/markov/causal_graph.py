@@ -147,13 +147,13 @@ def causal_graph(settings: Settings, lab: Lab) -> Outcome:
     steps of 1024 at rate 1; rate × steps, the time of the gradient flow, is half of that, and attention has settled by
     then.
 
-    **In the figures.** Left to right: the graph; the first layer's attention, whose rows of roots are free; the block
-    of the second layer's scores that compares the last token with the parent's token, diagonal; the readout of what is
-    fetched, diagonal.
-
     Besides, the first stage of the theorem's algorithm at the source's size in both presets: the second layer compares
     tokens with a fixed β₀ = 1, the readout counts, and A¹ alone is trained from zero (gradient descent, rate 50, 400
     steps of 64).
+
+    **In the figures.** Left to right: the graph; the first layer's attention, whose rows of roots are free; the block
+    of the second layer's scores that compares the last token with the parent's token, diagonal; the readout of what is
+    fetched, diagonal.
 
     **What was learnt.** Trained alone, the first layer's attention goes to one. Trained jointly it stops short, most of
     all on the chain: 0.79 at the source's size, reached at the jump and flat from then on, the rest spread evenly over
@@ -162,10 +162,11 @@ def causal_graph(settings: Settings, lab: Lab) -> Outcome:
     loss by 0.005 nats. The even rest tells how frequent a token is, which a second layer with larger scores can use,
     and unsmoothed counts want such help. The noise of small batches sharpens attention (0.89 with batches of 64). The
     recovered graph is the truth in every run.
-    Gradient descent follows the lemma of `markov/chi2-gradient` and finds the graph. Adam with the
-    same loss does not always: on the random tree it settles on attention that avoids the parent, at a somewhat higher
-    loss. Stationary roots tell something about the kernel by themselves, which the counting estimator does not use: on
-    pairs the model ends below its loss (negative values of near-optimal).
+
+    Gradient descent follows the lemma of `markov/chi2-gradient` and finds the graph. Adam with the same loss does not
+    always: on the random tree it settles on attention that avoids the parent, at a somewhat higher loss. Stationary
+    roots tell something about the kernel by themselves, which the counting estimator does not use: on pairs the model
+    ends below its loss (negative values of near-optimal).
     """
     seeds = tuple(range(settings.seeds))
     runs = [
