@@ -109,6 +109,11 @@ def codegen(config: Settings, lab: Lab) -> Outcome:
 
     What to look for: the trained verifier's bar stands above plain sampling's, at hardly more queries, while the best
     of eight candidates costs eight times as much. The table of errors says what is repaired: mostly false results.
+
+    Learnt on the way: the linear probe of a two-layer model is right on 0.84 of the strings held out (0.96 in the
+    source) and gains a third of what an exact verifier gains (see verifier/codegen-verifiers); the gain is larger the
+    more the law errs, as in the source: 0.015 at top-p 0.95, 0.03 at 1.0, 0.05 at temperature 1.2. With the four models
+    of quick the first is not told from zero; eight models (--seeds 8) tell more.
     """
     runs = Runs(config, lab)
     blocks = runs.campaign.blocks
@@ -192,11 +197,12 @@ def _models(runs: Runs) -> list[dict[str, Any]]:
         ),
         Claim(
             "greedy-lowest",
-            "Greedy decoding, always the same text, is the worst of all settings.",
+            "Greedy decoding, always the same text, is the worst of all settings: no other is below it.",
             f"{THESIS}, Table 3.13",
-            "accuracy of greedy decoding minus the lowest other accuracy",
-            Below(0.0),
-            paper="0.013 − 0.018",
+            "share of models for which no setting has a lower accuracy",
+            Above(0.5),
+            over="share",
+            paper="0.013, the next 0.018",
         ),
         Claim(
             "cold",
@@ -231,7 +237,8 @@ def codegen_every_setting(config: Settings, lab: Lab) -> Outcome:
     quick takes top-p 0, 0.8, 0.95, 1 and temperatures 0.2, 0.6, 1, 1.2.
 
     What to look for: accuracy counts distinct cases, so it falls on both sides: cold or narrow laws repeat themselves,
-    hot and wide ones err. The table is sorted by accuracy as the published one.
+    hot and wide ones err. The table is sorted by accuracy as the published one. The coldest laws may do no more than
+    repeat the greedy text and then tie with it.
     """
     runs = Runs(config, lab)
     campaign = runs.campaign
@@ -241,7 +248,7 @@ def codegen_every_setting(config: Settings, lab: Lab) -> Outcome:
     few, many = (runs.values(replace(PLAIN, candidates=n), "queries") for n in (2, 8))
     measurements = {
         "best": runs.gap(runs.best(campaign.guided), runs.best(alone)),
-        "greedy-lowest": runs.values(GREEDY) - others,
+        "greedy-lowest": (runs.values(GREEDY) <= others).astype(float),
         "cold": runs.gap(PLAIN, replace(PLAIN, temperature=0.2)),
         "nucleus": runs.gap(Way(0.8, 1.2), Way(1.0, 1.2)),
         "blocks-cost": np.log2(many / few) / 2,
