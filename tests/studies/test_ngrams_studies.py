@@ -47,6 +47,8 @@ def test_the_early_plateau_is_the_longest_clearly_above_the_last() -> None:
     stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 15, 0.99), Plateau(16, 40, 0.905), Plateau(41, 50, 0.9)])
     assert stages.early == Plateau(6, 15, 0.99) and stages.last.loss == 0.9
     assert Stages([Plateau(0, 9, 1.0)]).early is None
+    # After a jump of 0.3 a shoulder 0.03 above the end is no stage of its own.
+    assert Stages([Plateau(0, 5, 0.78), Plateau(6, 20, 0.75)], fall=0.3).early is None
 
 
 def test_the_study_of_stages_measures_each_claim_of_its_quick_preset() -> None:

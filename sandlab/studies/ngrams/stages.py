@@ -25,7 +25,7 @@ NOTHING = [float("nan")]  # no run has the plateau that a claim is about: the cl
 class Settings:
     """A trigram run (quick: three states, length 64; full: five states, length 32) and a 4-gram run (length 128)."""
 
-    seeds: int = 8
+    seeds: int = 12
     trigram: Run = APART
     fourgram_seeds: int = 4
     fourgram: Run = FOURGRAM
@@ -33,9 +33,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stages:
-    """The plateaus of one member, each named by the estimator nearest to the predictions made on it."""
+    """The plateaus of one member, each named by the estimator nearest to the predictions made on it; the whole fall."""
 
     found: list[Plateau]
+    fall: float = 0.0
 
     @property
     def last(self) -> Plateau:
@@ -43,8 +44,11 @@ class Stages:
 
     @property
     def early(self) -> Plateau | None:
-        """The longest plateau clearly above the last one."""
-        higher = [each for each in self.found if each.loss > self.last.loss + 0.02]
+        """The longest plateau clearly above the last one: by 0.02 nats and by a fifth of the curve's whole fall.
+
+        The second condition tells a stage from the shoulder after a jump.
+        """
+        higher = [each for each in self.found if each.loss > self.last.loss + max(0.02, 0.2 * self.fall)]
         return max(higher, key=lambda each: each.stop - each.start, default=None)
 
 
@@ -221,7 +225,8 @@ class _Task:
             names = [name for name, kept in zip(self.nearest[member], inside) if kept]
             named.append(replace(each, name=Counter(names).most_common(1)[0][0]))
         whole = Plateau(int(self.steps[0]), int(self.steps[-1]), float(self.loss[member].mean()), "none")
-        return Stages(named or [whole])
+        fall = float(np.quantile(self.loss[member], 0.98) - np.quantile(self.loss[member], 0.02))
+        return Stages(named or [whole], fall)
 
     def place(self, plateau: Plateau) -> int:
         """Index of the look in the middle of a plateau."""
