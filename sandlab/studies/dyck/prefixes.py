@@ -96,9 +96,9 @@ def prefixes(config: Settings, lab: Lab) -> Outcome:
     observation is that β no longer predicts accuracy between seeds, while the penalty still lowers β and does not hurt
     accuracy. The maps are second layers of standard models on START (((())))[[[[]]]]: some seeds attend to the current
     position, others to the first, which makes ‖A₁ − A₂‖² large. Their layers are the theory's (the norm sees the
-    attention's output alone), as in `dyck/variation-table`; the source does not say which it used here. With the norm
-    before attention, as in `dyck/attention-variation`, the maps of four seeds were 2.5 apart: on prefixes as on
-    complete words, and far from the published 14.5.
+    attention's output alone), as in `dyck/variation-table`; the source does not say which it used here. With them the
+    maps of four seeds are about 10 apart, of the order of the published 14.5; with the norm before attention, as in
+    `dyck/attention-variation`, they were 2.5 apart, as on complete words.
     """
     outcome, minimal = balance.compare(balance.Settings(config.seeds, config.run, config.contrast), lab, "prefixes")
     measured = dict(outcome.measurements)
