@@ -115,7 +115,7 @@ def codegen(config: Settings, lab: Lab) -> Outcome:
     more the law errs, as in the source: 0.02 at top-p 0.95, 0.04 at 1.0, 0.06 at temperature 1.2.
 
     How it was measured: size and training of the model were chosen among eight on seed 0, with its accuracies in view,
-    and seed 0 is among the models. Quick takes four models, which leave the gains undecided (0.018 ± 0.010 at top-p
+    and seed 0 is among the models. Quick takes three models; four leave the gains undecided (0.018 ± 0.010 at top-p
     0.95); the kept results have eight (--seeds 8). The number was raised after seeing four, and six (0.015 ± 0.007,
     still undecided at top-p 0.95), so that the confidence in what then holds by a little is less than it says.
     """

@@ -35,7 +35,7 @@ FULL_CAMPAIGN = CodeCampaign(
 class Settings:
     """Seeds of the language model, and the campaign each of them goes through."""
 
-    seeds: int = 4
+    seeds: int = 3
     campaign: CodeCampaign = SMALL_CAMPAIGN
 
 
