@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,12 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
     "korder-two-layers": lambda: (sl.get("circuits", "korder-two-layers")(2, 2, 20), _tokens(20, 2)),
     "attention-uniform": lambda: (sl.get("circuits", "attention-uniform")(3, 20), _tokens(20)),
     "causal-graph": lambda: (sl.get("circuits", "causal-graph")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
+    "parent-heads": lambda: (
+        sl.get("circuits", "parent-heads")(3, sl.worlds.skip_parents(16)),
+        sl.worlds.InContextDag(3, sl.worlds.skip_parents(16)).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "attention-sparse": lambda: (sl.get("circuits", "attention-sparse")([0.0, 1.0, 2.0], 20), _tokens(20)),
+    "disentangle": lambda: (_disentangled(), _tokens(12)),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
 
@@ -120,6 +127,82 @@ def _computation(circuit: str) -> bytes:
     return _svg(sl.circuits.draw_computation(sl.get("circuits", circuit)(machine, length), machine, word))
 
 
+def _disentangled() -> Any:
+    with sl.models.seeded(0):
+        given = sl.models.Transformer(
+            vocab=3, length=12, layers=2, heads=2, width=16, mlp="none", norm="none", init_std=0.6
+        )  # fmt: skip
+    return sl.get("circuits", "disentangle")(given)
+
+
+def _wreath() -> bytes:
+    """C₂ ≀ C₂, which is D₈, on a word of its elements."""
+    from sandlab.worlds.algebra.groups import FiniteGroup
+
+    two = FiniteGroup.cyclic(2)
+    machine = sl.worlds.canonical(FiniteGroup.wreath(two, two).products)
+    word = torch.randint(0, machine.vocab, (8,), generator=sl.rng(1))
+    return _svg(sl.circuits.draw_computation(sl.get("circuits", "wreath")(two, 2, 8), machine, word))
+
+
+def _compose() -> Any:
+    """Outputs of the network that composes two tables, for every pair of permutations of three, against the truth."""
+    tables = list(itertools.permutations((1, 2, 3)))
+    pairs = torch.tensor([(*g, *f) for g in tables for f in tables], dtype=torch.float64)
+    return sl.get("circuits", "compose-functions")(3)(pairs).detach()
+
+
+def _look_up() -> Any:
+    """A table over the 5 × 5 grid with three entries, read off between the points too."""
+    points, values = np.array([[1, 1], [2, 3], [4, 2]]), np.array([[1.0], [2.0], [3.0]])
+    fine = torch.linspace(0, 5, 101, dtype=torch.float64)
+    return sl.get("circuits", "tabulate")(points, values)(torch.cartesian_prod(fine, fine)).detach().view(101, 101).mT
+
+
+def _laws(model: Any, inputs: torch.Tensor) -> torch.Tensor:
+    return model(inputs).detach().softmax(-1)[0].mT
+
+
+MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
+    "rnn": (
+        lambda: sl.get("circuits", "rnn")(_three(), 24)(_three().sample(1, rng=sl.rng(1)).inputs).detach()[0].mT,
+        "letter", "state", "the state of a counter modulo 3 after each letter",
+    ),
+    "flip-flop-parser": (
+        lambda: sl.get("circuits", "flip-flop-parser")()(
+            sl.worlds.FlipFlop.ignoring(0.6, length=32).sample(1, rng=sl.rng(0)).inputs
+        ).detach()[0].mT,
+        "token", "stored bit", "the bit that a read would have to return",
+    ),
+    "markov-kernel": (
+        lambda: _laws(sl.get("circuits", "markov-kernel")(0.2, 0.3, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted law: the kernel's row of each token",
+    ),
+    "markov-marginal": (
+        lambda: _laws(sl.get("circuits", "markov-marginal")(0.2, 0.3, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted law: the marginal, whatever is read",
+    ),
+    "markov-rank-one": (
+        lambda: _laws(sl.get("circuits", "markov-rank-one")(1.0, 1.0, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted law at e = w = 1, a = b = 0",
+    ),
+    "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
+    "tabulate": (_look_up, "first argument (×20)", "second argument (×20)", "exact at whole numbers, 0 elsewhere"),
+}  # fmt: skip
+"""Circuit → numbers that show what it does, and the words at its axes."""
+
+
+def _three() -> Any:
+    return sl.worlds.named_machine("C3", length=24)
+
+
+def _map(name: str) -> bytes:
+    values, x, y, title = MAPS[name]
+    figure, (axis,) = figures.new(width=5.2, height=2.6)
+    figures.heatmap(axis, values().numpy(), x=x, y=y, title=title)
+    return _svg(figure)
+
+
 def _gadget(name: str) -> bytes:
     """A network of one number over its argument: exact on the points and near them."""
     points, values = np.arange(5.0), np.array([1.0, 3.0, 0.0, 2.0, 2.0])
@@ -139,6 +222,10 @@ def circuit_picture(name: str) -> bytes | None:
         return _computation(name)
     if name in ("interpolate", "step"):
         return _gadget(name)
+    if name == "wreath":
+        return _wreath()
+    if name in MAPS:
+        return _map(name)
     if name not in CIRCUITS:
         return None
     try:
