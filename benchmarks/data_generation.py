@@ -14,7 +14,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -160,6 +160,30 @@ def plain_batch(rows: list[list[int]], world: Any) -> int:
     tokens = torch.tensor(rows)
     batch = sl.worlds.Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous(), tokens[:, 1:] >= 0)
     return len(batch) * (world.length + 1)
+
+
+def compared(name: str, ours: float, baseline: float, against: str) -> dict[str, Any]:
+    """A row of a table of speeds in tokens/s."""
+    ratio = ours / baseline
+    return {
+        "name": name, "unit": "tokens/s", "ours": ours, "baseline": baseline, "ratio": ratio, "against": against
+    }  # fmt: skip
+
+
+def tell(words: str, measure: Callable[[int], Iterable[dict[str, Any]]], examples: int) -> None:
+    """The command line of a benchmark whose rows compare speeds."""
+    parser = argparse.ArgumentParser(description=words)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--examples", type=int, default=examples)
+    options = parser.parse_args()
+    rows = measure(options.examples)
+    if options.json:
+        print(json.dumps(list(rows), indent=2))
+        return
+    for row in rows:
+        print(
+            f"{row['name']:<24} {row['ours']:.3g} tokens/s, {row['against']} {row['baseline']:.3g}, {row['ratio']:.1f}×"
+        )
 
 
 def speed(sample: Callable[[], int], at_least: float = 0.4) -> float:

@@ -10,14 +10,12 @@ without batches does. CPU seconds on one thread; a number of a world that is not
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from data_generation import speed
+from data_generation import compared, speed, tell
 
 import sandlab as sl
 
@@ -170,30 +168,8 @@ def measure(examples: int = 256, patience: float = 0.4) -> Iterator[dict[str, An
 
         own, other = speed(ours, patience), speed(singly if plain is None else plainly, patience / 2)
         against = "one at a time" if plain is None else "plain Python"
-        yield {
-            "name": name,
-            "unit": "tokens/s",
-            "ours": own,
-            "baseline": other,
-            "ratio": own / other,
-            "against": against,
-        }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of the exact oracle of every world.")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--examples", type=int, default=256)
-    options = parser.parse_args()
-    rows = measure(options.examples)
-    if options.json:
-        print(json.dumps(list(rows), indent=2))
-        return
-    for row in rows:
-        print(
-            f"{row['name']:<24} {row['ours']:.3g} tokens/s, {row['against']} {row['baseline']:.3g}, {row['ratio']:.1f}×"
-        )
+        yield compared(name, own, other, against)
 
 
 if __name__ == "__main__":
-    main()
+    tell("Speed of the exact oracle of every world.", measure, 256)

@@ -9,15 +9,13 @@ one thread; a number of a world that is not a sequence counts as a token.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from automata import plain_simulation
-from data_generation import cases, speed
+from data_generation import cases, compared, speed, tell
 from oracles import worlds
 
 import sandlab as sl
@@ -156,30 +154,8 @@ def measure(examples: int = 1024, patience: float = 0.4) -> Iterator[dict[str, A
         slow = plainly if plain else letters if simple else singly
         own, other = speed(ours, patience), speed(slow, patience / 2)
         against = "one at a time" if slow is singly else "plain Python"
-        yield {
-            "name": name,
-            "unit": "tokens/s",
-            "ours": own,
-            "baseline": other,
-            "ratio": own / other,
-            "against": against,
-        }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of sampling the remaining worlds.")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--examples", type=int, default=1024)
-    options = parser.parse_args()
-    rows = measure(options.examples)
-    if options.json:
-        print(json.dumps(list(rows), indent=2))
-        return
-    for row in rows:
-        print(
-            f"{row['name']:<24} {row['ours']:.3g} tokens/s, {row['against']} {row['baseline']:.3g}, {row['ratio']:.1f}×"
-        )
+        yield compared(name, own, other, against)
 
 
 if __name__ == "__main__":
-    main()
+    tell("Speed of sampling the remaining worlds.", measure, 1024)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
+from stand_in import LAB
 
 from sandlab.registry import get
 from sandlab.studies.automata.construction_jobs import (
@@ -19,7 +18,6 @@ from sandlab.studies.automata.gridworld_illustration import WalkJob, check_walks
 from sandlab.studies.automata.precision import BitsJob, CountJob, measure_bits, measure_counts
 from sandlab.studies.claims import judge
 
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 NAMES = ("constructions", "gridworld-illustration", "precision")
 
 

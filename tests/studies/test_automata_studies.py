@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from stand_in import LAB
 
 import sandlab as sl
 from sandlab.errors import BadInput
@@ -31,7 +31,6 @@ STUDIES = (
     "position-codes",
     "stabilisers",
 )
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 TINY = {"steps": 4, "batch_size": 2, "looks": 4, "looked_at": 4, "tests": 4, "width": 8, "heads": 2}
 FEWER = {
     "indirect": {"lstm_seeds": 1},

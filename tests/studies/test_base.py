@@ -1,9 +1,9 @@
 import dataclasses
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stand_in import LAB
 
 from sandlab.errors import BadInput
 from sandlab.studies.base import Outcome, Study
@@ -19,9 +19,6 @@ class Settings:
 def make(function: Any) -> Study:
     claims = (Claim("t/x.big", "It is big.", "nobody, 2000", "size", Above(5.0)),)
     return Study("t/x", "title", "source", claims, {"quick": Settings(), "full": Settings(seeds=9)}, function)
-
-
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 
 
 def test_a_study_measures_each_claim_over_its_jobs() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pyarrow
 import pytest
 import torch
+from stand_in import remembering
 
 import sandlab as sl
 from sandlab.decoding.backtracking import Backtracking
@@ -41,15 +41,7 @@ TINY = CodeCampaign(
 
 @pytest.fixture(scope="module")
 def lab():
-    known: dict = {}
-
-    def run(job, configs, label=""):
-        for config in configs:
-            if config not in known:
-                known[config] = job(config)
-        return [known[config] for config in configs]
-
-    return SimpleNamespace(device="cpu", map=run)
+    return remembering()
 
 
 @pytest.mark.parametrize("name", STUDIES)

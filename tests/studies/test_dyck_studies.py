@@ -1,10 +1,10 @@
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from stand_in import LAB
 
 import sandlab as sl
 from sandlab.studies.dyck import (
@@ -72,9 +72,6 @@ def test_exact_models_stay_exact_and_disturbed_ones_do_not() -> None:
 def test_pruning_jobs_report_falling_errors() -> None:
     found = pruning.prune(pruning.PruneJob(0, 3, 96))
     assert found["linear"][-1] < 1e-2 * found["linear"][0]
-
-
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 
 
 def measured(study: Any, preset: str = "full", **changes: Any) -> dict[str, float]:

@@ -1,8 +1,8 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import torch
+from stand_in import LAB
 
 import sandlab as sl
 from sandlab.studies.flip_flop import exact_machines, generative, long_tail, mitigations, runs, sizes, sparse_remedies
@@ -54,9 +54,6 @@ def test_the_head_of_a_linear_position_model_has_its_scores() -> None:
         model(tokens.unsqueeze(0))
     expected = head_of(model).scores(tokens).softmax(0)
     assert torch.allclose(tape["pattern"][0, -1], expected, atol=1e-9)
-
-
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 
 
 def test_a_run_can_tell_errors_by_distance_and_its_shortest_failing_input() -> None:

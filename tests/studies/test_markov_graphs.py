@@ -1,10 +1,9 @@
 """Studies of causal graphs and of induction, at toy size."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
+from stand_in import LAB
 
 from sandlab.circuits import causal_graph_estimator, parent_heads_estimator
 from sandlab.errors import BadInput
@@ -22,8 +21,6 @@ from sandlab.studies.markov import (
 )
 from sandlab.worlds.causal_graphs import InContextTree
 from sandlab.worlds.recall import KHopInduction
-
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 
 
 def verdicts(name: str, **changes) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """Studies of one-layer transformers on a binary chain, at toy size."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from stand_in import LAB
 
 from sandlab.circuits import kernel_predictor, marginal_predictor
 from sandlab.learning.one_layer_markov import OneLayerMarkovTheory
@@ -14,7 +14,6 @@ from sandlab.studies.markov import flow_portrait, hessian, one_layer_runs, weigh
 from sandlab.studies.markov.one_layer_runs import BinaryRun, train_on_chain
 from sandlab.worlds.markov import MarkovChain
 
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 TINY = BinaryRun(0.2, 0.3, tied=True, seeds=(0, 1), device="cpu", steps=6, batch=4, length=8, looks=3)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from stand_in import LAB
 
 import sandlab as sl
 from sandlab.models.density_ratio import DensityRatioConfig
@@ -23,7 +23,6 @@ from sandlab.worlds.gaussians import DiagonalGaussians, GaussianMeans
 from sandlab.worlds.image_contrast import ImageContrast
 
 STUDIES = ("annulus", "gaussian-16d", "gaussian-1d", "images", "landscape", "steps-to-converge", "theorems")
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
 
 
 def run(name: str, **changes: object) -> tuple[object, dict[str, str]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
+from stand_in import LAB
 
 import sandlab as sl
 from sandlab.circuits.ngrams import ngram_estimator
@@ -53,7 +52,7 @@ def test_the_early_plateau_is_the_longest_clearly_above_the_last() -> None:
 
 def test_the_study_of_stages_measures_each_claim_of_its_quick_preset() -> None:
     study = sl.get("studies", "ngrams/stages")
-    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    lab = LAB
     runs = {"trigram": SMALL, "fourgram": Run(states=2, order=3, length=12, heads=3, steps=12, looks=8, test=64,
             batch_size=16, nearest=True)}  # fmt: skip
     runs["trigram"] = Run(**{**vars(SMALL), "looks": 12})
@@ -64,7 +63,7 @@ def test_the_study_of_stages_measures_each_claim_of_its_quick_preset() -> None:
 
 def test_every_lemma_holds_at_toy_size() -> None:
     study = sl.get("studies", "ngrams/theory")
-    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    lab = LAB
     small = {"seeds": 2, "lengths": (100, 1000), "temperatures": (3.0, 5.0), "sequences": 256, "hessian_sequences": 32}
     _, findings = study.measure(study.config("quick", **small), lab, "quick")
     exact = {claim.id for claim in study.claims if claim.exact}
@@ -78,7 +77,7 @@ def test_the_table_of_exact_gradients_falls_with_the_length_and_grows_with_the_t
 
 def test_the_surviving_block_has_its_closed_form_at_toy_size() -> None:
     study = sl.get("studies", "ngrams/near-stationary")
-    lab = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+    lab = LAB
     small = {"seeds": 2, "lengths": (16, 32), "closed_sequences": 512, "sampled_sequences": 64}
     _, findings = study.measure(study.config("quick", **small), lab, "quick")
     verdicts = {finding.claim.split(".")[1]: finding.verdict for finding in findings}

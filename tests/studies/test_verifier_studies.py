@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
+from stand_in import remembering
 
 import sandlab as sl
 from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
@@ -41,15 +40,7 @@ TINY = Campaign(
 
 @pytest.fixture(scope="module")
 def lab():
-    known: dict = {}
-
-    def run(job, configs, label=""):
-        for config in configs:
-            if config not in known:
-                known[config] = job(config)
-        return [known[config] for config in configs]
-
-    return SimpleNamespace(device="cpu", map=run)
+    return remembering()
 
 
 @pytest.mark.parametrize("name", DYCK)

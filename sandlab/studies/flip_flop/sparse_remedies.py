@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.mitigations import (
     FAMILIES,
     FIXED_POSITIONS,
+    Settings,
     draw_scatter,
     draw_violins,
     gain,
@@ -26,20 +26,11 @@ COMPARED = ("baseline", "resume on tails", "3 × steps", *DROPOUTS, *SHARPENED, 
 BASELINE = Run(ignore=(0.4,), steps=900)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Seeds per setting, the baseline's run, and which settings are compared."""
-
-    seeds: int = 3
-    baseline: Run = BASELINE
-    compared: tuple[str, ...] = ("baseline", "resume on tails")
-
-
 @study(
     "flip-flop/sparse-remedies",
     title="When waits get longer than any in training",
     source=f"{SOURCE}, Figures 3 and 9–11, sparse tail",
-    quick=Settings(),
+    quick=Settings(baseline=BASELINE),
     full=Settings(seeds=12, baseline=Run(ignore=(0.4,), targets=30_000), compared=COMPARED),
     claims=[
         Claim(
