@@ -1,6 +1,6 @@
-"""How the learning rate changes with the step: a factor of the base rate.
+"""How the learning rate, and the averaging of weights, change with the step.
 
-A schedule is a name, one of the classes here, or any function from the step to a factor.
+A schedule is a name, one of the classes here, or any function from the step to a factor of the base rate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sandlab.errors import choice, integer, number, require
 
-__all__ = ["SCHEDULES", "Constant", "Cosine", "Linear", "OneCycle", "Schedule", "StepDecay", "factors"]
+__all__ = ["SCHEDULES", "Constant", "Cosine", "Linear", "OneCycle", "Schedule", "StepDecay", "averaging", "factors"]
 
 
 @dataclass(frozen=True)
@@ -103,3 +103,9 @@ def factors(schedule: Schedule, steps: int, warmup: int = 0) -> Tensor:
     else:
         values = [float(schedule(step)) for step in range(steps)]  # type: ignore[operator]
     return torch.tensor(values, dtype=torch.float64) * torch.tensor(rise, dtype=torch.float64)
+
+
+def averaging(ema: float | Callable[[int], float], steps: int) -> Tensor:
+    """The decay of the average of the weights at every step, as a table (float64)."""
+    values = [float(ema(step)) for step in range(steps)] if callable(ema) else [ema] * max(1, steps)
+    return torch.tensor([number("ema", value, low=0.0, high=1.0) for value in values], dtype=torch.float64)

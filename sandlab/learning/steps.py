@@ -29,6 +29,7 @@ class Stepper:
     limit       updates each member shall do
     live        whether each member trains until its limit; the others' weights, averages and clocks stand still
     losses      (step, member): the training loss of each step; the last row takes what finished members compute
+    ema         decay of the average of the weights at each step
     """
 
     trainee: Trainee
@@ -38,7 +39,7 @@ class Stepper:
     decay: Tensor
     table: Tensor
     clip: float | None = None
-    ema: float | None = None
+    ema: Tensor | None = None
     clock: Tensor = field(init=False)
     limit: Tensor = field(init=False)
     live: Tensor = field(init=False)
@@ -56,6 +57,7 @@ class Stepper:
         kind = torch.float64 if first.dtype == torch.float64 else torch.float32
         self.losses = torch.full((len(self.table) + 1, members), torch.nan, dtype=kind, device=device)
         if self.ema is not None:
+            self.ema = self.ema.to(device)
             self.averages = [row.clone() for row in self.trainee.rows]
         self.optimizer.start(self.trainee.rows, self.trainee.layout)
 
@@ -78,11 +80,13 @@ class Stepper:
         if self.clip is not None:
             clip_rows(gradients, self.clip)
         # A rate of zero freezes a member exactly: w · 1 − 0 · direction.
-        rate = (self.lr * self.table[self.clock.clamp(max=last - 1)]).where(live, 0.0)
+        now = self.clock.clamp(max=last - 1)
+        rate = (self.lr * self.table[now]).where(live, 0.0)
         self.optimizer.step(self.trainee.rows, gradients, rate, self.decay, self.clock + 1)
-        for average, row in zip(self.averages, self.trainee.rows):
-            weight = torch.where(live, 1 - (self.ema or 0.0), 0.0).to(row.dtype).unsqueeze(1)
-            average.lerp_(row, weight)
+        if self.ema is not None:
+            weight = (1 - self.ema[now]).where(live, 0.0).unsqueeze(1)
+            for average, row in zip(self.averages, self.trainee.rows):
+                average.lerp_(row, weight.to(row.dtype))
         self.clock += live
 
     def compile(self, mode: str | None = None) -> None:

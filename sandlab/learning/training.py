@@ -18,7 +18,7 @@ from sandlab.learning.optimizers import Settings, TorchOptimizer, make_optimizer
 from sandlab.learning.population import Population, per_member
 from sandlab.learning.precision import PRECISIONS
 from sandlab.learning.runs import Run
-from sandlab.learning.schedules import Schedule, factors
+from sandlab.learning.schedules import Schedule, averaging, factors
 from sandlab.learning.sources import Source
 from sandlab.learning.steps import Stepper
 from sandlab.learning.trainees import Alone, Crowd, Trainee
@@ -42,7 +42,7 @@ def train(
     schedule: Schedule = "constant",
     warmup: int = 0,
     clip: float | None = None,
-    ema: float | None = None,
+    ema: float | Callable[[int], float] | None = None,
     evaluate: Any = None,
     every: int | None = None,
     callbacks: Iterable[Callable[[int, Any, dict[str, Any]], Any]] = (),
@@ -64,7 +64,8 @@ def train(
                   or a factory (weights) -> optimiser
     lr, weight_decay   one value, or one per member; betas for Adam, momentum for SGD
     schedule      "constant", "linear", "cosine", "one-cycle", "step", or a function of the step; warmup in steps
-    clip          largest norm of a member's gradient; ema: decay of the average of the weights (History.averaged)
+    clip          largest norm of a member's gradient
+    ema           decay of the average of the weights (History.averaged), one number or a function of the step
     evaluate      a held-out Batch, a dictionary of them, or a function of the model; done before the first step,
                   `every` so many steps and at the end. With `ema` the averaged weights are evaluated too ("ema/…")
     callbacks     called as callback(step, model, metrics) at each evaluation, metrics per member
@@ -83,7 +84,7 @@ def train(
     choice("precision", precision, PRECISIONS)
     every = max(1, steps // 20) if every is None else integer("every", every, low=1)
     clip = None if clip is None else number("clip", clip, low=0.0)
-    ema = None if ema is None else number("ema", ema, low=0.0, high=1.0)
+    average = None if ema is None else averaging(ema, steps)
     goal, table = as_objective(objective), factors(schedule, steps, warmup)
     rule = make_optimizer(optimizer, Settings((betas[0], betas[1]), momentum))
     crowd = isinstance(model, Population)
@@ -97,12 +98,13 @@ def train(
     if isinstance(checkpoint, (str, Path)):
         checkpoint = Checkpoint(checkpoint)
     named = optimizer if isinstance(optimizer, str) else "own"
-    settings = repr((batch_size, rates.tolist(), decays.tolist(), data, named, betas, momentum, clip, ema))
+    mean = "own" if callable(ema) else ema
+    settings = repr((batch_size, rates.tolist(), decays.tolist(), data, named, betas, momentum, clip, mean))
     mode = model.training
     model.train()
     trainee: Trainee = Crowd(model) if isinstance(model, Population) else Alone(model)
     try:
-        stepper = Stepper(trainee, goal, rule, rates, decays, table, clip, ema)
+        stepper = Stepper(trainee, goal, rule, rates, decays, table, clip, average)
         run = Run(
             stepper=stepper,
             source=source,

@@ -17,7 +17,7 @@ from sandlab.learning import engines
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.optimizers import Adam, Settings
 from sandlab.learning.precision import computing
-from sandlab.learning.schedules import factors
+from sandlab.learning.schedules import averaging, factors
 from sandlab.learning.sources import Curriculum, Source
 from sandlab.learning.steps import Stepper
 from sandlab.learning.trainees import Crowd
@@ -60,7 +60,14 @@ def stepper(steps: int = 40) -> Stepper:
     crowd.strategy = "native"
     rates = torch.tensor([1e-3, 1e-2, 3e-3], dtype=torch.float64)
     return Stepper(
-        crowd, CrossEntropy(), Adam(Settings()), rates, 0 * rates, factors("cosine", steps), clip=1.0, ema=0.9
+        crowd,
+        CrossEntropy(),
+        Adam(Settings()),
+        rates,
+        0 * rates,
+        factors("cosine", steps),
+        clip=1.0,
+        ema=averaging(0.9, steps),
     )
 
 

@@ -259,13 +259,16 @@ def test_separate_data_give_each_member_examples_of_its_own() -> None:
         assert history.loss[0] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_average_of_the_weights_is_the_exponential_moving_average() -> None:
+@pytest.mark.parametrize(
+    ("ema", "decays"), [(0.7, [0.7] * 5), (lambda step: step / (step + 1), [0, 1 / 2, 2 / 3, 3 / 4, 4 / 5])]
+)
+def test_the_average_of_the_weights_is_the_exponential_moving_average(ema: Any, decays: list[float]) -> None:
     model, kept = small(), []
     keep = lambda step, model, metrics: kept.append(model.unembed.weight.detach().clone())  # noqa: E731
-    history = sl.learning.train(model, Sums(), steps=5, every=1, rng=sl.rng(0), ema=0.7, callbacks=[keep])
+    history = sl.learning.train(model, Sums(), steps=5, every=1, rng=sl.rng(0), ema=ema, callbacks=[keep])
     average = kept[0]
-    for weight in kept[1:]:
-        average = 0.7 * average + 0.3 * weight
+    for decay, weight in zip(decays, kept[1:], strict=True):
+        average = decay * average + (1 - decay) * weight
     torch.testing.assert_close(history.averaged["unembed.weight"], average)
     history.apply_average(model)
     torch.testing.assert_close(model.unembed.weight.detach(), average)
@@ -278,6 +281,7 @@ def test_the_average_of_the_weights_is_the_exponential_moving_average() -> None:
         ({"lr": [0.1, 0.2]}, "lr must be a number or one for each of the 1 members"),
         ({"optimizer": "adamx"}, "did you mean"),
         ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"ema": lambda step: 1.5}, "ema must be"),
         ({"objective": "next"}, "objective must be one of"),
         ({"rng": 3}, "use rng=sl.rng"),
         ({"evaluate": 3}, "evaluate must be"),

@@ -9,7 +9,7 @@ from stand_in import remembering
 
 import sandlab as sl
 from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
-from sandlab.studies.verifier.dyck_model import Best, Corpus, DyckModel, familiar, pretrain
+from sandlab.studies.verifier.dyck_model import PUBLISHED, Best, Corpus, DyckModel, familiar, pretrain
 from sandlab.studies.verifier.error_amplification import Job, solve
 
 DYCK = [
@@ -78,11 +78,24 @@ def test_the_best_weights_are_the_first_of_equals():
     closes = [
         (row, place) for row, place in (words.targets % 2 == 1).nonzero().tolist() if words.targets[row, place] < 4
     ]
-    logits = model(words.inputs)
-    right = [
-        int(logits[row, place, 1] < logits[row, place, 3]) == words.targets[row, place] // 2 for row, place in closes
-    ]
+    likeliest = model(words.inputs).tolist()
+    right = [max(range(6), key=likeliest[row][place].__getitem__) == words.targets[row, place] for row, place in closes]
     assert share == pytest.approx(np.mean(right))
+
+
+def test_training_ends_when_no_weights_can_be_better():
+    perfect = np.array([1.0]), np.array([0.999])
+    assert [bool(Best.perfect(100, {"ema/closing": value})) for value in perfect] == [True, False]
+
+
+def test_the_published_average_follows_early_weights():
+    assert [round(PUBLISHED.decay(step), 4) for step in (0, 99, 100, 999, 40_000)] == [
+        0.999,
+        0.999,
+        round(1 - 101**-0.67, 4),
+        round(1 - 1000**-0.67, 4),
+        0.999,
+    ]
 
 
 @pytest.mark.parametrize(

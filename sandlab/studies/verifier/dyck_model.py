@@ -29,6 +29,8 @@ TOTAL = LENGTH + 2  # with START and END
 class DyckModel:
     """Architecture and training of the language model.
 
+    ema     decay of the average of the weights; with a `power` 1 − max((t+1)^−power, 1 − ema) after the warm-up, so
+            that the average follows early weights faster
     keep    "last": the averaged weights at the end; "best": those with the best accuracy on closing brackets of 10 000
             held-out words, looked at every `looks` steps, the first of equals
     """
@@ -41,12 +43,21 @@ class DyckModel:
     gated: bool = False
     mlp: str = "gelu"
     mlp_width: int | None = None
+    bias: bool = True
     steps: int = 1200
     batch_size: int = 32
     lr: float = 2e-3
+    warmup: int = 100
+    clip: float | None = 1.0
     ema: float = 0.995
+    power: float | None = None
     keep: str = "last"
-    looks: int = 250
+    looks: int = 100
+
+    def decay(self, step: int) -> float:
+        if self.power is None or step < self.warmup:
+            return self.ema
+        return 1 - max((step + 1) ** -self.power, 1 - self.ema)
 
 
 # The published model: blocks in the style of Llama, one pass over 300 000 words in batches of 32, the first of
@@ -60,10 +71,13 @@ PUBLISHED = DyckModel(
     gated=True,
     mlp="silu",
     mlp_width=1024,
+    bias=False,
     steps=9375,
     batch_size=32,
     lr=3e-4,
+    clip=None,
     ema=0.999,
+    power=0.67,
     keep="best",
 )
 
@@ -109,6 +123,7 @@ def build(config: DyckModel) -> Transformer:
         gated=config.gated,
         mlp=config.mlp,
         mlp_width=config.mlp_width,
+        bias=config.bias,
     )
 
 
@@ -131,12 +146,13 @@ def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, di
         lr=config.lr,
         weight_decay=0.1,
         schedule="linear",
-        warmup=100,
-        clip=1.0,
-        ema=config.ema,
+        warmup=config.warmup,
+        clip=config.clip,
+        ema=config.decay,
         every=config.steps if best is None else config.looks,
         evaluate=None if best is None else best.measure,
         callbacks=() if best is None else (best.look,),
+        stop=None if best is None else best.perfect,
         progress=False,
         precision="tf32",
     )
@@ -149,6 +165,7 @@ def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, di
     return model, {
         "loss": float(history.loss[-min(100, len(history.loss)) :].mean()),
         "weights of step": config.steps if best is None else best.step,
+        "best accuracy": None if best is None else best.accuracy,
         "optimal loss": familiar().optimal_loss(sample),
         "closing accuracy": _repeated(model, familiar(), rng(seed, "familiar", device=device)),
         "closing accuracy, unfamiliar": _repeated(model, unfamiliar(), rng(seed, "unfamiliar", device=device)),
@@ -156,7 +173,10 @@ def pretrain(config: DyckModel, seed: int, device: str) -> tuple[Transformer, di
 
 
 class Best:
-    """Remembers the averaged weights with the best accuracy on closing brackets; among equals the first."""
+    """Remembers the averaged weights with the best accuracy on closing brackets; among equals the first.
+
+    Here a closing bracket counts as right when it is the likeliest of all tokens, as in the released code.
+    """
 
     def __init__(self, words: Batch) -> None:
         self.words, self.accuracy, self.step = words, -1.0, 0
@@ -166,11 +186,16 @@ class Best:
     def measure(self, model: Transformer) -> dict[str, float]:
         # Training asks about the weights first, then about their average: what is seen last is the average.
         self._seen = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-        return {"closing": closing_share(model, self.words)}
+        return {"closing": closing_share(model, self.words, among="all")}
 
     def look(self, step: int, model: Transformer, metrics: dict[str, float]) -> None:
         if metrics["ema/closing"] > self.accuracy:
             self.accuracy, self.step, self.weights = metrics["ema/closing"], step, self._seen
+
+    @staticmethod
+    def perfect(step: int, metrics: dict[str, Any]) -> Any:
+        """Nothing can be better, and the first of equals is kept: the rest of the training would change nothing."""
+        return metrics["ema/closing"] == 1.0
 
 
 def _repeated(model: Transformer, world: Dyck, source: torch.Generator) -> list[float]:
@@ -178,11 +203,11 @@ def _repeated(model: Transformer, world: Dyck, source: torch.Generator) -> list[
 
 
 @torch.no_grad()
-def closing_share(model: Transformer, batch: Batch) -> float:
-    """Share of closing brackets that are the model's most probable token among the brackets that close."""
+def closing_share(model: Transformer, batch: Batch, among: str = "closing") -> float:
+    """Share of closing brackets that are the model's most probable token among those that close, or among all."""
     logits = model(batch.inputs)
     closing = (batch.targets < 4) & (batch.targets % 2 == 1)
-    best = 2 * logits[..., 1:4:2].argmax(-1) + 1
+    best = logits.argmax(-1) if among == "all" else 2 * logits[..., 1:4:2].argmax(-1) + 1
     return float((best == batch.targets)[closing].double().mean())
 
 
