@@ -36,7 +36,7 @@ class Settings:
     campaign: Campaign = SMALL_CAMPAIGN
 
 
-QUICK, FULL = Settings(), Settings(seeds=3, campaign=FULL_CAMPAIGN)
+QUICK, FULL = Settings(), Settings(seeds=8, campaign=FULL_CAMPAIGN)
 
 
 def run_campaigns(config: Settings, lab: Lab) -> list[dict[str, Any]]:
