@@ -72,7 +72,7 @@ class ConstructionSettings:
         named_words=16,
         named_length=100,
         everywhere=tuple(machine_names()),
-        most=4_000_000,
+        most=2_100_000_000,
     ),
 )
 def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
