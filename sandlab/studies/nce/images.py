@@ -121,8 +121,9 @@ def images(config: ImageSettings, lab: Lab) -> Outcome:
     one reading, after Rhodes, Xu & Gutmann 2020. Plain descent is judged at steps up to 0.1 as is usual; larger ones
     are in the table, since a fair comparison should show them.
 
-    **What to look for.** Loss on a logarithmic scale against updates: plain descent stays at the plateau of the
-    start (log 2 for NCE, 1 for eNCE) while normalised descent leaves it at once.
+    **What to look for.** Loss on a logarithmic scale against updates: plain descent stays long at the plateau of the
+    start (log 2 for NCE, 1 for eNCE) while normalised descent leaves it at once. In full (an H200, 98 seconds) plain
+    descent on NCE does leave it, after some 600 updates; on eNCE it never does.
     """
     plan = [(kind, method) for kind in ("nce", "ence") for method in ("gd", "ngd")]
     rates = {"gd": config.descent_rates, "ngd": config.normalised_rates}
@@ -179,9 +180,9 @@ def _best(final: np.ndarray, rates: tuple[float, ...], cap: float) -> int:
 
 
 def _draw(losses: dict[tuple[str, str], np.ndarray], best: dict[tuple[str, str], int], rates: dict[str, Any]) -> Any:
-    from matplotlib.ticker import FormatStrFormatter
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-    figure, axes = new(2, title="Images: normalised descent leaves the plateau, plain descent stays")
+    figure, axes = new(2, title="Images: normalised descent leaves the plateau first")
     for axis, kind in zip(axes, ("nce", "ence"), strict=True):
         for method, label, colour in (
             ("gd", "gradient descent", "#222222"),
@@ -193,8 +194,9 @@ def _draw(losses: dict[tuple[str, str], np.ndarray], best: dict[tuple[str, str],
             axis.plot(x, curves.mean(0), color=colour, linestyle="-", label=f"{label}, step {rates[method][place]:g}")
             axis.fill_between(x, curves.min(0), curves.max(0), color=colour, alpha=0.2, linewidth=0)
         axis.set(yscale="log", xlabel="updates", ylabel="training loss", title={"nce": "NCE", "ence": "eNCE"}[kind])
-        for level in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-            level(FormatStrFormatter("%g"))
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.legend()
     return figure
 
