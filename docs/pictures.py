@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gadget_pictures import GADGETS
 
 import sandlab as sl
 from sandlab import figures
@@ -24,7 +25,7 @@ def world_picture(world: Any) -> bytes | None:
         return _svg(sl.worlds.draw_machine(world))
     batch = world.sample(EXAMPLES, rng=sl.rng(0))
     if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
-        return _points(batch) if batch.inputs.ndim == 2 else None
+        return _points(batch) if batch.inputs.ndim == 2 else _images(batch)
     entropy = _entropy(world)
     figure, axes = figures.new(columns=1 if entropy is None else 2, width=4.6, height=2.9)
     tokens = batch.inputs[:, :LETTERS].numpy()
@@ -59,6 +60,21 @@ def _points(batch: Any) -> bytes:
     labels = batch.targets.flatten().numpy()[: len(values)] if batch.targets.numel() >= len(values) else None
     axis.scatter(values[:, 0], second, c=labels, cmap="cividis", s=18)
     axis.set(title="examples", xlabel="first coordinate", ylabel="second coordinate")
+    return _svg(figure)
+
+
+def _images(batch: Any) -> bytes | None:
+    """Images of both classes, a row each."""
+    if batch.inputs.ndim != 4:
+        return None
+    rows = [batch.inputs[batch.targets == label][:8] for label in (1, 0)]
+    shown = min(map(len, rows))
+    figure, axes = figures.new(columns=shown, rows=2, width=1.0, height=1.1)
+    for axis, image in zip(axes, torch.cat([row[:shown] for row in rows])):
+        axis.imshow(image[0].numpy(), cmap="cividis")
+        axis.axis("off")
+    axes[0].set_title("images", fontsize=9, loc="left")
+    axes[shown].set_title("noise", fontsize=9, loc="left")
     return _svg(figure)
 
 
@@ -203,25 +219,12 @@ def _map(name: str) -> bytes:
     return _svg(figure)
 
 
-def _gadget(name: str) -> bytes:
-    """A network of one number over its argument: exact on the points and near them."""
-    points, values = np.arange(5.0), np.array([1.0, 3.0, 0.0, 2.0, 2.0])
-    network = sl.circuits.interpolate(points, values) if name == "interpolate" else sl.circuits.step_up(1.0)
-    x = torch.linspace(-1.5, 5.5 if name == "interpolate" else 1.5, 400, dtype=torch.float64).unsqueeze(1)
-    figure, (axis,) = figures.new(width=4.6, height=2.6)
-    axis.plot(x.flatten().numpy(), network(x).detach().flatten().numpy())
-    if name == "interpolate":
-        axis.plot(points, values, "o", color="#d1495b")
-    axis.set(xlabel="argument", ylabel="value", title="exact within a quarter of the gap" * (name == "interpolate"))
-    return _svg(figure)
-
-
 def circuit_picture(name: str) -> bytes | None:
     """What a circuit of an automaton computes on a word; of other circuits the attention, at most eight maps."""
     if name in COMPUTATIONS:
         return _computation(name)
-    if name in ("interpolate", "step"):
-        return _gadget(name)
+    if name in GADGETS:
+        return _svg(GADGETS[name]())
     if name == "wreath":
         return _wreath()
     if name in MAPS:

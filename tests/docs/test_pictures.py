@@ -1,0 +1,36 @@
+"""Every circuit and every world that can be built without arguments has a picture on its page."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+import sandlab as sl
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    sys.path.insert(0, str(DOCS))
+    yield importlib.import_module("pictures")
+    sys.path.remove(str(DOCS))
+
+
+@pytest.mark.parametrize("name", sl.names("circuits"))
+def test_every_circuit_is_drawn(pictures, name):
+    drawn = pictures.circuit_picture(name)
+    assert drawn.startswith(b"<?xml") and len(drawn) < 300_000
+
+
+@pytest.mark.parametrize("name", sl.names("worlds"))
+def test_every_world_is_drawn(pictures, name):
+    thing = sl.get("worlds", name)
+    required = [p for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
+    assert not required, f"{name} cannot be built without arguments: its page has no picture"
+    drawn = pictures.world_picture(thing())
+    assert drawn.startswith(b"<?xml") and len(drawn) < 300_000
