@@ -14,6 +14,7 @@ from sandlab.worlds.automata.machine import Automaton, as_table
 __all__ = ["from_json", "read_machine"]
 
 FIELDS = ("transitions", "start", "accepting", "states", "letters")
+EXAMPLE = 'for example {"transitions": [[0, 1], [1, 0]]}'
 
 
 def read_machine(text: str, **options: Any) -> Automaton:
@@ -46,26 +47,42 @@ def from_json(text: str, **options: Any) -> Automaton:
         raise BadInput(
             f"not a JSON automaton: {problem.msg} at line {problem.lineno}, column {problem.colno}"
         ) from None
-    if isinstance(data, list):
-        data = {"transitions": data}
-    for name in data:
-        if name not in FIELDS:
-            raise BadInput(f"a JSON automaton has no field {name!r}: {nearest(name, FIELDS) or ', '.join(FIELDS)}")
-    if "transitions" not in data:
-        raise BadInput('a JSON automaton needs "transitions", for example {"transitions": [[0, 1], [1, 0]]}')
+    data = {"transitions": data} if isinstance(data, list) else data
+    _check_fields(data)
     if isinstance(data["transitions"], dict):
         return _from_names(data, options)
     given = {"start": data.get("start", 0), "accepting": data.get("accepting"), "transitions": data["transitions"]}
-    names = {"letter_names": tuple(data.get("letters", ())), "state_names": tuple(data.get("states", ()))}
+    names = {
+        "letter_names": tuple(map(str, data.get("letters") or ())),
+        "state_names": tuple(map(str, data.get("states") or ())),
+    }
     return Automaton(**{**given, **names, **options})
+
+
+def _check_fields(data: Any) -> None:
+    """Refuse what has not the form of an automaton; whether its names and numbers fit together is seen later."""
+    if not isinstance(data, dict):
+        raise BadInput(f"a JSON automaton is an object or a table, got {data!r}: {EXAMPLE}")
+    for name in data:
+        if name not in FIELDS:
+            raise BadInput(f"a JSON automaton has no field {name!r}: {nearest(name, FIELDS) or ', '.join(FIELDS)}")
+    rows = data.get("transitions")
+    cells = list(rows.values()) if isinstance(rows, dict) else rows
+    if not isinstance(cells, list) or not cells or not all(isinstance(row, type(rows)) for row in cells):
+        raise BadInput(f"a JSON automaton needs transitions, a row for every state: {EXAMPLE}")
+    for name in ("states", "letters", "accepting"):
+        given = data.get(name)
+        if given is not None and not (isinstance(given, list) and all(isinstance(x, (str, int)) for x in given)):
+            raise BadInput(f"{name} must be a list of names or numbers, got {given!r}")
+    numbers = [x for row in cells for x in row] if isinstance(rows, list) else []
+    if not all(isinstance(x, int) and not isinstance(x, bool) for x in numbers):
+        raise BadInput(f"a table of transitions holds the numbers of states: {EXAMPLE}")
 
 
 def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
     rows: dict[str, dict[str, str]] = data["transitions"]
-    states = [str(state) for state in data.get("states", rows)]
-    letters = [
-        str(letter) for letter in data.get("letters", sorted({letter for row in rows.values() for letter in row}))
-    ]
+    states = [str(state) for state in data.get("states") or rows]
+    letters = [str(letter) for letter in data.get("letters") or sorted({x for row in rows.values() for x in row})]
     number = {state: place for place, state in enumerate(states)}
 
     def state(name: Any, where: str) -> int:
@@ -74,6 +91,8 @@ def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
             raise BadInput(f"{where} names the unknown state {name!r}: {hint}")
         return number[str(name)]
 
+    for origin in rows:
+        state(origin, "transitions")
     table = []
     for origin in states:
         row = rows.get(origin, {})

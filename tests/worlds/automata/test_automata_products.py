@@ -1,8 +1,11 @@
 import itertools
+import json
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sandlab as sl
 
@@ -82,7 +85,11 @@ def test_automata_are_read_from_names_expressions_and_json():
         ('{"transitions": {"p": {"a": "p", "b": "p"}}, "letters": ["a"]}', "unknown letter 'b'"),
         ('{"transitions": [[0, 1]]}', "must be a state between 0 and 0, got 1"),
         ('{"transition": [[0]]}', "did you mean 'transitions'"),
-        ('{"start": 0}', 'needs "transitions"'),
+        ('{"start": 0}', "needs transitions"),
+        ('{"transitions": {"p": {"a": "p"}}, "states": 1}', "states must be a list of names or numbers, got 1"),
+        ('{"transitions": {"p": {"a": "p"}, "q": {"a": "p"}}, "states": ["p"]}', "unknown state 'q'"),
+        ('{"transitions": [["p"]]}', "holds the numbers of states"),
+        ('{"transitions": []}', "a row for every state"),
         ("{broken", "not a JSON automaton"),
         ("missing.json", "no file 'missing.json'"),
         ("D7", "even order"),
@@ -92,3 +99,31 @@ def test_a_bad_description_is_refused_with_one_sentence(text, words):
     with pytest.raises(sl.BadInput, match=r"^[^\n]+$") as refusal:
         W.read_machine(text)
     assert words in str(refusal.value)
+
+
+LEAVES = st.sampled_from([None, True, -1, 0, 1, 2.5, "a", "b", "p", "0", ""])
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abp0"), inner, max_size=3),
+    max_leaves=8,
+)
+NAMED = st.dictionaries(
+    st.sampled_from("p0"), st.dictionaries(st.sampled_from("ab"), st.sampled_from("p0"), max_size=2), max_size=2
+)
+TABLES = st.lists(st.lists(st.integers(-1, 2), max_size=2), max_size=2)
+DOCUMENTS = st.fixed_dictionaries(
+    {"transitions": NAMED | TABLES | ANYTHING},
+    optional=dict.fromkeys(("start", "accepting", "states", "letters"), ANYTHING),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(DOCUMENTS)
+def test_any_json_is_an_automaton_or_refused_with_one_sentence(document):
+    machine, told = None, ""
+    try:
+        machine = W.from_json(json.dumps(document))
+    except sl.BadInput as refusal:
+        told = str(refusal)
+    assert "\n" not in told
+    assert machine is None or machine.run(torch.zeros(1, 5, dtype=torch.long)).max() < machine.states
