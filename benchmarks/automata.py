@@ -15,11 +15,11 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from data_generation import speed
 
 import sandlab as sl
 
@@ -54,17 +54,6 @@ def plain_closure(maps: list[tuple[int, ...]]) -> int:
                     found.append(product)
         frontier = found
     return len(known)
-
-
-def speed(run: Callable[[], int], at_least: float = 1.0) -> float:
-    """Things per second: the best of the calls that fit into `at_least` seconds (at least three)."""
-    best, spent, calls = 0.0, 0.0, 0
-    while spent < at_least or calls < 3:
-        start = time.process_time()
-        done = run()
-        taken = time.process_time() - start
-        best, spent, calls = max(best, done / taken), spent + taken, calls + 1
-    return best
 
 
 def simulation_row(name: str, machine: Any, words: int, length: int) -> dict[str, Any]:

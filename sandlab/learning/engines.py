@@ -62,9 +62,11 @@ class Replayed:
         self.stepper, self.source = stepper, source
         self.place: Batch | None = None
         with _kept(stepper, source):
-            self._warm_up()
+            source.draw(0)  # the first draw may set libraries up, and wait for that
             if waits_for_host(lambda: source.draw(0)) or hasattr(source.world, "at"):
                 self.place = _copy_of(source.draw(0))
+            # On the batch that will be recorded: one of other strides would make a compiled step compile again.
+            self._warm_up()
             if waits_for_host(self._update):
                 raise RuntimeError("a part of the step waits for the host")
             self.single = self._record(1)
