@@ -234,7 +234,7 @@ def _walk(job: Job) -> dict[str, Any]:
             "Values of 0 on wrong prefixes make every returned word valid.",
             "by construction of the walk",
             "smallest share of valid words, enumerated and simulated",
-            Above(1 - 1e-9),
+            Equals(1.0, 1e-9),
             exact=True,
         ),
         Claim(
