@@ -124,9 +124,14 @@ class Attention(nn.Module):
         keys = torch.arange(key.shape[-2], device=key.device)
         scores = (query * self.scale) @ key.mT  # the query is the smaller tensor to scale
         bias = self._position_bias(positions, keys, scores)
-        scores = self.scores(scores if bias is None else scores + bias)
         allowed = allowed_keys(positions, keys, causal=self.causal, window=self.window)
-        pattern = self.pattern(self._normalise(scores, allowed))
+        if self.kind == "softmax" and not self.scores._forward_hooks:
+            # Bias and mask in one addition, whose derivative costs nothing: the scores are the largest tensor here.
+            barred = torch.where(allowed, scores.new_zeros(()) if bias is None else bias, -torch.inf)
+            pattern = (scores + barred).softmax(-1)
+        else:
+            pattern = self._normalise(self.scores(scores if bias is None else scores + bias), allowed)
+        pattern = self.pattern(pattern)
         if self.dropout and self.training:
             pattern = F.dropout(pattern, self.dropout)
         return pattern @ value
