@@ -128,11 +128,16 @@ class ProbeVerifier(Verifier):
 
 
 def last_features(
-    generator: Generator, strings: Sequence[Sequence[int]], points: Sequence[str], batch: int = 512
+    generator: Generator, strings: Sequence[Sequence[int]], points: Sequence[str], batch: int | None = None
 ) -> dict[str, Float[Tensor, "string width"]]:
-    """The activations `points` at the last token of each string."""
+    """The activations `points` at the last token of each string, `batch` strings at a time.
+
+    A processor reads few at a time fastest, while all fits into its cache; a GPU many.
+    """
     if not strings:
         raise BadInput("there are no strings to read activations of")
+    if batch is None:
+        batch = 32 if generator.device.type == "cpu" else 512
     found: dict[str, list[Tensor]] = {point: [] for point in points}
     for begin in range(0, len(strings), batch):
         part = [list(string) for string in strings[begin : begin + batch]]
