@@ -23,6 +23,7 @@ from sandlab.registry import KINDS, summary
 
 DOCS = Path(__file__).parent
 ROOMS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab")
+SHORT_TABLE = 16
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive"}
 
 
@@ -144,7 +145,7 @@ def _results(study: Any, preset: str) -> str:
     folder = DOCS / "results" / study.name / preset
     if not folder.exists():
         return ""
-    parts = [f"## Results, {preset}"]
+    parts = [f"## Results, {preset}", _where(folder)]
     findings_file = folder / "findings.json"
     if findings_file.exists():
         stored = json.loads(findings_file.read_text())
@@ -154,7 +155,35 @@ def _results(study: Any, preset: str) -> str:
     up = "../" * (study.name.count("/") + 1)
     for picture in sorted(folder.glob("*.svg")):
         parts.append(f"![{picture.stem}]({up}results/{study.name}/{preset}/{picture.name})")
-    return "\n\n".join(parts)
+    tables_file = folder / "tables.json"
+    if tables_file.exists():
+        parts += [_table(name, rows) for name, rows in json.loads(tables_file.read_text()).items() if rows]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _where(folder: Path) -> str:
+    """When and on what the results were computed."""
+    if not (file := folder / "environment.json").exists():
+        return ""
+    about = json.loads(file.read_text())
+    machine = about.get("accelerator") or f"{about.get('processor', 'a processor')}, {about.get('cores', '?')} cores"
+    return f"Computed {about['date']} on {machine}, Python {about['python']}, torch {about['packages']['torch']}."
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> str:
+    """One table of a study; long ones are folded."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    lines = [columns, ["---"] * len(columns), *([_cell(row.get(column)) for column in columns] for row in rows)]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    opened = " open" if len(rows) <= SHORT_TABLE else ""
+    return f'<details{opened} markdown="1">\n<summary>{name} ({len(rows)} rows)</summary>\n\n{table}\n\n</details>'
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
 def _finding_row(finding: dict[str, Any]) -> str:
