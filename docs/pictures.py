@@ -151,14 +151,18 @@ def _disentangled() -> Any:
     return sl.get("circuits", "disentangle")(given)
 
 
-def _wreath() -> bytes:
+def _wreath() -> Any:
     """C₂ ≀ C₂, which is D₈, on a word of its elements."""
     from sandlab.worlds.algebra.groups import FiniteGroup
 
     two = FiniteGroup.cyclic(2)
     machine = sl.worlds.canonical(FiniteGroup.wreath(two, two).products)
     word = torch.randint(0, machine.vocab, (8,), generator=sl.rng(1))
-    return _svg(sl.circuits.draw_computation(sl.get("circuits", "wreath")(two, 2, 8), machine, word))
+    return sl.circuits.draw_computation(sl.get("circuits", "wreath")(two, 2, 8), machine, word)
+
+
+FIGURES: dict[str, Callable[[], Any]] = {**GADGETS, "wreath": _wreath}
+"""Circuit → a figure of its own."""
 
 
 def _compose() -> Any:
@@ -223,10 +227,8 @@ def circuit_picture(name: str) -> bytes | None:
     """What a circuit of an automaton computes on a word; of other circuits the attention, at most eight maps."""
     if name in COMPUTATIONS:
         return _computation(name)
-    if name in GADGETS:
-        return _svg(GADGETS[name]())
-    if name == "wreath":
-        return _wreath()
+    if name in FIGURES:
+        return _svg(FIGURES[name]())
     if name in MAPS:
         return _map(name)
     if name not in CIRCUITS:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 import sandlab as sl
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 @pytest.fixture(scope="module")
-def pictures():
-    found = importlib.util.spec_from_file_location("decoder_pictures", DOCS / "decoder_pictures.py")
-    module = importlib.util.module_from_spec(found)
-    sys.modules["decoder_pictures"] = module
-    found.loader.exec_module(module)
+def pictures(docs):
+    module = docs("decoder_pictures")
     module.RUNS = 200
     return module
 

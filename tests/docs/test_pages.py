@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import pytest
 
 import sandlab as sl
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 @pytest.fixture(scope="module")
-def pages():
-    sys.path.insert(0, str(DOCS))
-    yield importlib.import_module("pages")
-    sys.path.remove(str(DOCS))
+def pages(docs):
+    return docs("pages")
 
 
 def test_the_tables_of_a_study_stand_on_its_page_with_the_published_numbers(pages):

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from pathlib import Path
 
 import pytest
 
 import sandlab as sl
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 @pytest.fixture(scope="module")
-def pictures():
-    sys.path.insert(0, str(DOCS))
-    yield importlib.import_module("pictures")
-    sys.path.remove(str(DOCS))
+def pictures(docs):
+    return docs("pictures")
 
 
 @pytest.mark.parametrize("name", sl.names("circuits"))

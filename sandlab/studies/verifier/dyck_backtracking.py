@@ -139,7 +139,9 @@ def dyck_backtracking(config: Settings, lab: Lab) -> Outcome:
     one the exact verifier leaves a few errors more than the trained one. From error-inducing prefixes accuracy rises
     with the stride and, in the mean, with the quota in every row and column, from 0.58 to 0.72 against 0.43 without;
     but after the first backtrack little changes (0.711, 0.715, 0.717 at stride 6): a model this sure writes the same
-    again, where the published one gains 0.3.
+    again, where the published one gains 0.3. The number of models was raised from three to eight after three had left
+    most verdicts open: the confidence in what then holds by a little is less than it says. Each completes 10 000
+    prompts once, where the source repeats one model's five times.
     """
     results = run_campaigns(config, lab)
     prompts = results[0]["unseen"]["prompts"]
