@@ -74,6 +74,8 @@ def _check_fields(data: Any) -> None:
         given = data.get(name)
         if given is not None and not (isinstance(given, list) and all(isinstance(x, (str, int)) for x in given)):
             raise BadInput(f"{name} must be a list of names or numbers, got {given!r}")
+        if given == [] and name != "accepting":
+            raise BadInput(f"the list of {name} is empty: name them all, or leave the list out")
     numbers = [x for row in cells for x in row] if isinstance(rows, list) else []
     if not all(isinstance(x, int) and not isinstance(x, bool) for x in numbers):
         raise BadInput(f"a table of transitions holds the numbers of states: {EXAMPLE}")
@@ -81,8 +83,9 @@ def _check_fields(data: Any) -> None:
 
 def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
     rows: dict[str, dict[str, str]] = data["transitions"]
-    states = [str(state) for state in data.get("states") or rows]
-    letters = [str(letter) for letter in data.get("letters") or sorted({x for row in rows.values() for x in row})]
+    given = {name: names for name, names in data.items() if names is not None}
+    states = [str(state) for state in given.get("states", rows)]
+    letters = [str(letter) for letter in given.get("letters", sorted({x for row in rows.values() for x in row}))]
     number = {state: place for place, state in enumerate(states)}
 
     def state(name: Any, where: str) -> int:
@@ -108,7 +111,7 @@ def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
     accepting = data.get("accepting")
     return Automaton(
         transitions=as_table(table),
-        start=state(data.get("start", states[0]), "start"),
+        start=state(given.get("start", states[0]), "start"),
         accepting=None if accepting is None else tuple(state(name, "accepting") for name in accepting),
         letter_names=tuple(letters),
         state_names=tuple(states),
