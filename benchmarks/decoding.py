@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 import sandlab as sl
-from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.neural import ModelGenerator, RecomputingGenerator
-from sandlab.decoding.verifiers import LanguageVerifier
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.generators.neural import ModelGenerator, RecomputingGenerator
+from sandlab.decoding.verifiers.base import LanguageVerifier
 from sandlab.models.transformer import Transformer
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 BASELINE = "prompts one by one, without a cache"
 QUICK = {"prompts": 16, "alone": 1}

@@ -53,10 +53,10 @@ def oracle(length: int = 64, states: int = 3) -> Callable[[], Any]:
 def training(length: int = 16, members: int = 4) -> Callable[[], Any]:
     """A few steps of a population; what it costs to begin is part of it and small."""
     world = sl.worlds.InContextMarkov(3, 1, length)
-    crowd = sl.learning.Population(
+    population = sl.learning.Population(
         lambda seed: sl.models.Transformer(vocab=3, length=length, layers=1, heads=1, width=16), seeds=range(members)
     )
-    return lambda: sl.learning.train(crowd, world, steps=STEPS, batch_size=8, rng=sl.rng(0), progress=False)
+    return lambda: sl.learning.train(population, world, steps=STEPS, batch_size=8, rng=sl.rng(0), progress=False)
 
 
 CASES: list[tuple[str, str, list[int], Callable[[int], Callable[[], Any]]]] = [

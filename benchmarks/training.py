@@ -80,17 +80,17 @@ def plain_loop(factory: Callable[[int], nn.Module], members: int, steps: int, ba
 
 def population(factory: Callable[[int], nn.Module], members: int, steps: int, batch_size: int) -> str:
     """The same members together; returns how they were computed."""
-    crowd = sl.learning.Population(factory, seeds=range(members))
-    last = crowd(WORLD.sample(1, rng=sl.rng(0)).inputs).shape[-2] == 1
+    population = sl.learning.Population(factory, seeds=range(members))
+    last = population(WORLD.sample(1, rng=sl.rng(0)).inputs).shape[-2] == 1
     chosen: list[str] = []
 
     def note(_step: int, _model: Any, _metrics: Any) -> None:
-        from sandlab.learning.trainees import chosen_strategies
+        from sandlab.learning._engine.backends import chosen_strategies
 
         chosen.extend(chosen_strategies())
 
     sl.learning.train(
-        crowd,
+        population,
         WORLD,
         steps=steps,
         batch_size=batch_size,

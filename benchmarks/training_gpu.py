@@ -22,14 +22,14 @@ import torch.nn.functional as F
 from torch import nn
 
 import sandlab as sl
-from sandlab.learning.engines import Eager, Replayed
+from sandlab.learning._engine.engines import Eager, CUDAGraphEngine
 from sandlab.learning.objectives import CrossEntropy
-from sandlab.learning.optimizers import Adam, Settings
-from sandlab.learning.precision import computing
+from sandlab.learning.optim import Adam, Settings
+from sandlab.learning._engine.precision import computing
 from sandlab.learning.schedules import factors
-from sandlab.learning.sources import Source
-from sandlab.learning.steps import Stepper
-from sandlab.learning.trainees import Crowd
+from sandlab.learning._engine.sources import Source
+from sandlab.learning._engine.steps import TrainState
+from sandlab.learning._engine.backends import StackedModels
 
 WORLD = sl.worlds.InContextMarkov(states=3, order=1, length=64)
 BATCH, STEPS, RATE = 64, 500, 1e-3
@@ -105,19 +105,19 @@ def plain_speed() -> float:
     return 60 / statistics.median(seconds(lambda: plain_run(0, 60)) for _ in range(3))
 
 
-def make(members: int, variant: Variant) -> tuple[Stepper, Source, Any]:
+def make(members: int, variant: Variant) -> tuple[TrainState, Source, Any]:
     """A population ready to step."""
-    crowd = Crowd(sl.learning.Population(model, seeds=range(members)).to(DEVICE))
-    crowd.strategy = "native"
+    population = StackedModels(sl.learning.Population(model, seeds=range(members)).to(DEVICE))
+    population.strategy = "native"
     goal, rates = CrossEntropy(), torch.full((members,), RATE, dtype=torch.float64)
     table = factors("constant", STEPS + 100)
-    stepper = Stepper(crowd, goal, Adam(Settings()), rates, torch.zeros_like(rates), table)
+    stepper = TrainState(population, goal, Adam(Settings()), rates, torch.zeros_like(rates), table)
     source = Source(WORLD, BATCH, sl.rng(1, device="cuda"), goal, DEVICE)
     if variant.fused:
-        crowd.fuse_attention()
+        population.fuse_attention()
     if variant.compile:
         stepper.compile(variant.mode)
-    engine = Replayed(stepper, source) if variant.graph else Eager(stepper, source)
+    engine = CUDAGraphEngine(stepper, source) if variant.graph else Eager(stepper, source)
     return stepper, source, engine
 
 

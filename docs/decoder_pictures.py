@@ -13,8 +13,8 @@ import torch
 
 import sandlab as sl
 from sandlab import figures
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.traces import draw_trace
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.walk_film import WalkFilm
 
 SHORT, LONG = 4, 8

@@ -10,7 +10,7 @@ import torch
 
 import sandlab as sl
 from sandlab import figures
-from sandlab.circuits import pruning
+from sandlab.circuits.dyck import pruning
 
 ACCENT = "#d1495b"
 

@@ -153,7 +153,7 @@ def _disentangled() -> Any:
 
 def _wreath() -> Any:
     """C₂ ≀ C₂, which is D₈, on a word of its elements."""
-    from sandlab.worlds.algebra.groups import FiniteGroup
+    from sandlab.worlds.automata.algebra.groups import FiniteGroup
 
     two = FiniteGroup.cyclic(2)
     machine = sl.worlds.canonical(FiniteGroup.wreath(two, two).products)

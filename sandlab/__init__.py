@@ -19,20 +19,21 @@ from sandlab.errors import BadInput
 from sandlab.random import rng
 from sandlab.registry import get, names, register
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_ROOMS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab", "atlas", "figures")
+ROOMS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab", "atlas")
 _SHORTCUTS = {
-    "record": "sandlab.models.recording",
-    "replace": "sandlab.models.recording",
+    "figures": "sandlab",
+    "patch": "sandlab.models.hooks",
+    "record": "sandlab.models.hooks",
     "run": "sandlab.lab.run",
 }
 
-__all__ = ["BadInput", "get", "names", "register", "rng", *_ROOMS, *_SHORTCUTS]
+__all__ = ["BadInput", "get", "names", "register", "rng", *ROOMS, *_SHORTCUTS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in ROOMS or name == "figures":
         return importlib.import_module(f"sandlab.{name}")
     if name in _SHORTCUTS:
         return getattr(importlib.import_module(_SHORTCUTS[name]), name)
@@ -40,4 +41,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS, *_SHORTCUTS])
+    return sorted(__all__)

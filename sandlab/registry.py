@@ -1,15 +1,24 @@
-"""Registries: a decorator and a dictionary. A room finds its own files, so a new thing is one new file."""
+"""Registries and lazy rooms: a new world, model, circuit, decoder, lens or study is one new file.
+
+A room's public names stand in its generated `__init__.pyi` (`make stubs`): editors and type checkers read it, and so
+does the room itself, so that asking for one name loads one file.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from sandlab.errors import BadInput, nearest
 
-__all__ = ["KINDS", "get", "lazy_room", "name_of", "names", "register", "summary"]
+__all__ = ["KINDS", "get", "kebab", "lazy_room", "name_of", "names", "public_names", "register", "summary"]
 
 KINDS = {
     "worlds": "sandlab.worlds",
@@ -24,13 +33,23 @@ Thing = TypeVar("Thing")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
 
 
-def register(kind: str, name: str) -> Callable[[Thing], Thing]:
-    """Enter the decorated class or function into registry `kind` under `name` (lower-case words joined by hyphens)."""
+def kebab(name: str) -> str:
+    """A Python name in lower-case words joined by hyphens: "InContextMarkov" is "in-context-markov"."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", name)
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", words).replace("_", "-").lower()
+
+
+def register(kind: str) -> Callable[[Thing], Thing]:
+    """Enter the decorated class or function into registry `kind` under its own name in kebab-case.
+
+    A study is entered under its `name`.
+    """
 
     def enter(thing: Thing) -> Thing:
+        name = _name(thing)
         known = _entries[kind].get(name)
-        if known is not None and _place(known) != _place(thing):
-            raise BadInput(f"{kind} already has a {name!r} (in {_place(known)[0]}): choose another name")
+        if known is not None and _origin(known) != _origin(thing):
+            raise BadInput(f"{kind} already has a {name!r} (in {_origin(known)[0]}): choose another name")
         _entries[kind][name] = thing
         return thing
 
@@ -39,22 +58,29 @@ def register(kind: str, name: str) -> Callable[[Thing], Thing]:
 
 def get(kind: str, name: str) -> Any:
     """The thing registered as `name`; an unknown name suggests the nearest one."""
-    _load(kind)
+    _check_kind(kind)
+    if name not in _entries[kind] and (module := _module_of(kind, name)) is not None:
+        importlib.import_module(module)
     if name not in _entries[kind]:
-        raise BadInput(f"no {kind} called {name!r}: {nearest(name, _entries[kind]) or f'see `sandlab list {kind}`'}")
+        known = names(kind)
+        if name not in _entries[kind]:
+            raise BadInput(f"no {kind} called {name!r}: {nearest(name, known) or f'see `sandlab list {kind}`'}")
     return _entries[kind][name]
 
 
 def names(kind: str) -> list[str]:
-    """Every registered name of a kind, sorted."""
-    _load(kind)
+    """Every registered name of a kind, sorted. The names of studies are those of their files: none is imported."""
+    _check_kind(kind)
+    if kind == "studies":
+        return sorted({*_study_modules(), *_entries[kind]})
+    modules(KINDS[kind])
     return sorted(_entries[kind])
 
 
 def name_of(kind: str, thing: Any) -> str:
     """The name under which `thing` (or its class) is registered."""
-    _load(kind)
-    for name, known in _entries[kind].items():
+    for name in names(kind):
+        known = _entries[kind].get(name)
         if known is thing or known is type(thing):
             return name
     raise BadInput(f"{thing!r} is not registered among the {kind}")
@@ -66,48 +92,75 @@ def summary(thing: Any) -> str:
     return text.splitlines()[0] if text else ""
 
 
-def _place(thing: Any) -> tuple[str, str]:
-    return getattr(thing, "place", None) or (thing.__module__, thing.__qualname__)
-
-
-def _load(kind: str) -> None:
-    if kind not in KINDS:
-        raise BadInput(f"no registry called {kind!r}: there are {', '.join(KINDS)}. {nearest(kind, KINDS)}".strip())
-    _modules(KINDS[kind])
-
-
-def _modules(package_name: str) -> list[Any]:
+def modules(package_name: str) -> list[ModuleType]:
     """Every module of a package, imported, sub-packages included."""
     package = importlib.import_module(package_name)
     found = pkgutil.walk_packages(package.__path__, prefix=package_name + ".")
     return [importlib.import_module(module.name) for module in sorted(found, key=lambda module: module.name)]
 
 
+@functools.cache
+def public_names(package_name: str) -> dict[str, str]:
+    """Public name → module that defines it, read from the room's `__init__.pyi`."""
+    folder = Path(str(importlib.import_module(package_name).__file__)).parent
+    stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        each.asname: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for each in node.names
+        if each.asname
+    }
+
+
 def lazy_room(package_name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a room: its public names are the `__all__` of its files, found on first use.
-
-    A room imports none of its files until a name is asked for: `from sandlab.worlds.dyck import Dyck` loads one file.
-    """
-
-    def public() -> dict[str, Any]:
-        return {name: getattr(module, name) for module in _modules(package_name) for name in module_all(module)}
-
-    def module_all(module: Any) -> list[str]:
-        return list(getattr(module, "__all__", []))
+    """`__getattr__` and `__dir__` of a room: a public name loads the file that defines it, and nothing else."""
 
     def find(name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        package = importlib.import_module(package_name)
+        known = public_names(package_name)
+        if name in known:
+            value = getattr(importlib.import_module(known[name]), name)
+            setattr(importlib.import_module(package_name), name, value)
+            return value
         try:
             return importlib.import_module(f"{package_name}.{name}")
         except ModuleNotFoundError as missing:
             if missing.name != f"{package_name}.{name}":
                 raise
-        found = public()
-        if name not in found:
-            raise AttributeError(f"{package_name} has no {name!r}. {nearest(name, found)}".strip())
-        vars(package).update(found)
-        return found[name]
+        raise AttributeError(f"{package_name} has no {name!r}. {nearest(name, known)}".strip())
 
-    return find, lambda: sorted(public())
+    return find, lambda: sorted(public_names(package_name))
+
+
+def _name(thing: Any) -> str:
+    return kebab(thing.__name__) if hasattr(thing, "__name__") else str(thing.name)
+
+
+def _origin(thing: Any) -> tuple[str, str]:
+    return thing.__module__, getattr(thing, "__qualname__", "study")
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise BadInput(f"no registry called {kind!r}: there are {', '.join(KINDS)}. {nearest(kind, KINDS)}".strip())
+
+
+def _module_of(kind: str, name: str) -> str | None:
+    """The module that registers `name`, when it can be told without importing the room."""
+    if kind == "studies":
+        return _study_modules().get(name)
+    return next((module for public, module in public_names(KINDS[kind]).items() if kebab(public) == name), None)
+
+
+@functools.cache
+def _study_modules() -> dict[str, str]:
+    """Study → module: `studies/dyck/balance.py` is "dyck/balance", whatever folder of its chapter it lies in."""
+    room = Path(__file__).parent / "studies"
+    found = {}
+    for file in sorted(room.glob("*/**/*.py")):
+        parts = file.relative_to(room).with_suffix("").parts
+        if not any(part.startswith("_") for part in parts):
+            found[f"{parts[0]}/{parts[-1]}".replace("_", "-")] = ".".join(("sandlab.studies", *parts))
+    return found

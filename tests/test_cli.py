@@ -83,7 +83,7 @@ def test_list_names_everything_that_is_registered(capsys):
 
 def test_show_gives_text_parameters_and_claims(capsys, toys):
     text = answer(capsys, "show", "dyck")
-    assert "Balanced brackets" in text and "depth" in text and "sandlab.worlds.dyck.Dyck" in text
+    assert "Balanced brackets" in text and "depth" in text and "sandlab.worlds.dyck.language.Dyck" in text
     text = answer(capsys, "show", "toy/uniform")
     assert "E[U] = 1/2" in text and "The mean is one half" in text and "sandlab run toy/uniform" in text
     (facts,) = answer(capsys, "show", "toy/uniform", "--json")
@@ -184,8 +184,8 @@ def test_a_job_that_breaks_gives_exit_code_three_and_does_not_stop_other_studies
 
 
 def test_a_full_disk_gives_exit_code_three_and_a_sentence(capsys, toys, monkeypatch):
-    from sandlab.lab.cache import Cache
-    from sandlab.lab.files import StoreFull
+    from sandlab.lab._store.cache import Cache
+    from sandlab.lab._store.files import StoreFull
 
     def full(*_anything):
         raise StoreFull("no room to write")
@@ -233,16 +233,18 @@ def test_train_reports_the_loss_beside_the_best_possible(capsys, tmp_path):
 
 def test_coverage_prints_every_id_and_its_place(capsys, tmp_path):
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "01.toml").write_text('spec = "first"\n[ids]\n"dyck" = "sandlab.worlds.dyck:Dyck"\n')
-    assert "sandlab.worlds.dyck:Dyck" in answer(capsys, "coverage", "--folder", "tables")
+    (tmp_path / "tables" / "01.toml").write_text(
+        'spec = "first"\n[ids]\n"dyck" = "sandlab.worlds.dyck.language:Dyck"\n'
+    )
+    assert "sandlab.worlds.dyck.language:Dyck" in answer(capsys, "coverage", "--folder", "tables")
     (row,) = answer(capsys, "coverage", "--folder", "tables", "--json")
-    assert row == {"chapter": "first", "id": "dyck", "places": ["sandlab.worlds.dyck:Dyck"], "problems": []}
-    (tmp_path / "tables" / "01.toml").write_text('[ids]\n"dyck" = "sandlab.worlds.dyck:Duck"\n')
+    assert row == {"chapter": "first", "id": "dyck", "places": ["sandlab.worlds.dyck.language:Dyck"], "problems": []}
+    (tmp_path / "tables" / "01.toml").write_text('[ids]\n"dyck" = "sandlab.worlds.dyck.language:Duck"\n')
     assert "Duck" in answer(capsys, "coverage", "--folder", "tables", code=2)
 
 
 def test_bench_measures_ratios(capsys, tmp_path, monkeypatch):
-    from sandlab.lab import benchmarks
+    from sandlab.lab.bench import measure as benchmarks
 
     folder = tmp_path / "benchmarks"
     folder.mkdir()

@@ -21,12 +21,12 @@ loss = world.optimal_loss(batch)
 model = sl.models.Transformer(vocab=3, length=64, layers=2, heads=1, width=32, positions="learned")
 history = sl.learning.train(model, world, steps=STEPS, batch_size=64, rng=sl.rng(1))
 options = dict(vocab=3, length=64, layers=2, heads=1, width=32)
-crowd = sl.learning.Population(lambda seed: sl.models.Transformer(**options), seeds=range(MEMBERS))
-histories = sl.learning.train(crowd, world, steps=STEPS, batch_size=64, rng=sl.rng(1))
+population = sl.learning.Population(lambda seed: sl.models.Transformer(**options), seeds=range(MEMBERS))
+histories = sl.learning.train(population, world, steps=STEPS, batch_size=64, rng=sl.rng(1))
 
-with sl.record(model, "layers.*.attention.pattern") as tape:
+with sl.record(model, "layers.*.attention.pattern") as cache:
     model(batch.inputs)
-pattern = tape["layers.0.attention.pattern"]
+pattern = cache["layers.0.attention.pattern"]
 """
 CIRCUIT = """
 import sandlab as sl

@@ -24,7 +24,7 @@ def test_no_id_is_listed_twice_in_a_chapter():
 @pytest.mark.parametrize(
     "place",
     [
-        "sandlab.worlds.dyck:Dyckk",
+        "sandlab.worlds.dyck.language:Dyckk",
         "sandlab.worlds.no_such_file:Dyck",
         "claim:markov/weight-tying.no-such-claim",
         "claim:no/such-study.word",
@@ -41,8 +41,8 @@ def test_a_place_that_does_not_exist_is_noticed(place):
 @pytest.mark.parametrize(
     "place",
     [
-        "sandlab.worlds.dyck:Dyck.sample",
-        "sandlab.worlds.dyck:",
+        "sandlab.worlds.dyck.language:Dyck.sample",
+        "sandlab.worlds.dyck.language:",
         "claim:markov/weight-tying.tied-trapped",
         "study:markov/weight-tying",
         "docs:errata.md#Dyck languages",

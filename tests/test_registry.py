@@ -26,8 +26,8 @@ def test_every_registered_thing_has_a_summary_and_a_lower_case_name() -> None:
 def test_two_things_cannot_share_a_name() -> None:
     with pytest.raises(sl.BadInput, match="already has a 'transformer'"):
 
-        @sl.register("models", "transformer")
-        class Other:
+        @sl.register("models")
+        class Transformer:
             """Not the transformer."""
 
     assert sl.get("models", "transformer") is sl.models.Transformer
@@ -40,15 +40,35 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_one_file_of_a_room_loads_alone() -> None:
-    code = "import sys, sandlab.models.transformer; print('sandlab.models.files' in sys.modules)"
+    code = "import sys, sandlab.models.transformer; print('sandlab.models.io' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
 
 
-def test_no_file_of_a_room_hides_a_public_name() -> None:
-    for room in ("worlds", "models", "circuits", "learning", "decoding", "lenses", "studies", "lab"):
-        package = f"sandlab.{room}"
-        modules = registry._modules(package)
-        files = {module.__name__.removeprefix(package + ".") for module in modules}
-        public = {name for module in modules for name in getattr(module, "__all__", [])}
-        assert not files & public
+def test_a_registered_name_is_the_python_name_in_kebab_case() -> None:
+    assert [registry.kebab(name) for name in ("InContextMarkov", "KHopInduction", "LSTM", "heads_for_lags", "VGB")] == [
+        "in-context-markov",
+        "k-hop-induction",
+        "lstm",
+        "heads-for-lags",
+        "vgb",
+    ]
+    for kind in ("worlds", "models", "circuits", "decoders", "lenses"):
+        for name in sl.names(kind):
+            assert registry.kebab(sl.get(kind, name).__name__) == name
+
+
+def test_a_study_is_named_like_its_file() -> None:
+    for name in sl.names("studies"):
+        module = sl.get("studies", name).__module__.split(".")
+        assert f"{module[2]}/{module[-1]}".replace("_", "-") == name
+
+
+def test_one_world_loads_few_modules_and_one_study_no_other_study() -> None:
+    code = "import sys, sandlab as sl; sl.worlds.Dyck; print(sum(m.startswith('sandlab.') for m in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 15
+    code = "import sys, sandlab as sl; sl.get('studies', 'nce/landscape'); print([m for m in sys.modules if '.studies.' in m])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "sandlab.studies.nce.landscape" in result.stdout
+    assert not any(f"studies.{chapter}" in result.stdout for chapter in ("dyck", "ngrams", "verifier", "nce.annulus"))

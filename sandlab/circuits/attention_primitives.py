@@ -14,7 +14,7 @@ from sandlab.registry import register
 __all__ = ["running_average", "select_largest"]
 
 
-@register("circuits", "attention-uniform")
+@register("circuits")
 def running_average(vocab: int, length: int) -> Transformer:
     """Uniform attention: zero scores give weights 1/(i + 1), so the output is the share of each token so far.
 
@@ -23,7 +23,7 @@ def running_average(vocab: int, length: int) -> Transformer:
     return _one_layer(vocab, length)
 
 
-@register("circuits", "attention-sparse")
+@register("circuits")
 def select_largest(scores: Sequence[float], length: int, *, temperature: float = 200.0) -> Transformer:
     """Sparse attention: scores β·s(x_j) pick the token with the largest s seen so far, ties averaged as β → ∞.
 

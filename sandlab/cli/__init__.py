@@ -6,8 +6,6 @@ Nothing heavy is imported before a command needs it. A room may bring commands o
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import shlex
 import sys
 import warnings
@@ -16,12 +14,11 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli import benchmarks, browse, circuits, results, studies, training
+from sandlab.cli import benchmarks, browse, circuits, decoding, results, studies, training
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
 
-_ROOMS_WITH_COMMANDS = ("worlds", "models", "circuits", "learning", "decoding", "lenses", "atlas")
 CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -36,12 +33,8 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
-    for part in (browse, studies, training, circuits, results, benchmarks):
+    for part in (browse, studies, training, circuits, decoding, results, benchmarks):
         made.registered_commands.extend(part.commands.registered_commands)
-    for room in _ROOMS_WITH_COMMANDS:
-        if importlib.util.find_spec(f"sandlab.{room}.commands") is not None:
-            module = importlib.import_module(f"sandlab.{room}.commands")
-            made.registered_commands.extend(module.commands.registered_commands)
     return made
 
 

@@ -119,11 +119,11 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
     import torch
 
     from sandlab.circuits.automata.compiler import METHODS, compare_methods
-    from sandlab.circuits.automata.precision import bits_needed
-    from sandlab.lab.display import shown
+    from sandlab.circuits.precision import bits_needed
+    from sandlab.lab._report.display import shown
     from sandlab.lab.laboratory import Progress
     from sandlab.random import rng
-    from sandlab.worlds.automata.words import lasting_words
+    from sandlab.worlds.automata._running.words import lasting_words
 
     words = lasting_words(machine, _WORDS_FOR_PRECISION, length, rng(0, "precision"))
     targets = torch.as_tensor(machine.labels)[machine.run(words)]
@@ -150,9 +150,9 @@ def _draw(machine: Any, folder: Path, method: str) -> list[str]:
     from sandlab.circuits import compile, draw_computation, draw_wiring
     from sandlab.errors import BadInput
     from sandlab.random import rng
+    from sandlab.worlds.automata._running.words import lasting_words
     from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine
     from sandlab.worlds.automata.towers import draw_tower
-    from sandlab.worlds.automata.words import lasting_words
 
     short = compile(machine, _SHOWN_LETTERS, method)
     word = lasting_words(machine, 1, _SHOWN_LETTERS, rng(2))[0]

@@ -22,8 +22,8 @@ def report(
     store: StoreFolder = None,
 ) -> None:
     """Write the static report: findings, figures, configuration, environment. Needs no network to read."""
-    from sandlab.lab.site import write_site
-    from sandlab.lab.store import Store
+    from sandlab.lab._report.site import write_site
+    from sandlab.lab._store.store import Store
 
     page = write_site(Store(store), out)
     print(f"open {page}")
@@ -36,8 +36,8 @@ def publish(
     store: StoreFolder = None,
 ) -> None:
     """Copy the last findings, figures and environment of studies to a folder that is kept, preset by preset."""
-    from sandlab.lab.publish import publish_latest
-    from sandlab.lab.store import Store
+    from sandlab.lab._report.publish import publish_latest
+    from sandlab.lab._store.store import Store
 
     folders = [folder for name in choose(names) for folder in publish_latest(Store(store), name, to)]
     if not folders:

@@ -32,6 +32,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Use what is in the store, or compute everything anew.")
     ] = True,
+    judge_only: Annotated[
+        bool, typer.Option("--judge-only", help="Judge and draw the stored results again; nothing is computed.")
+    ] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> int:
@@ -45,6 +48,7 @@ def run(
     texts = pairs(settings or [])
     preset = "full" if full else "quick"
     options = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
+    options |= {"judge_only": True} if judge_only else {}
     return _run_all(chosen, texts, on, options, as_json)
 
 
@@ -72,8 +76,8 @@ def tour(
     store: StoreFolder = None,
 ) -> int:
     """A walk through the laboratory: the curated quick studies, their findings, and the report. About five minutes."""
-    from sandlab.lab.site import write_site
-    from sandlab.lab.store import Store
+    from sandlab.lab._report.site import write_site
+    from sandlab.lab._store.store import Store
     from sandlab.registry import get
     from sandlab.registry import names as known
 
@@ -109,7 +113,7 @@ def choose(names: list[str], everything: bool = False) -> list[str]:
 
 def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
     """The claims of a study as rows, with the findings of its last run where it was run."""
-    from sandlab.lab.store import Store
+    from sandlab.lab._store.store import Store
     from sandlab.registry import get
 
     study = get("studies", name)
@@ -129,8 +133,8 @@ def _unmeasured(claim: Any) -> dict[str, Any]:
 def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str, Any], as_json: bool) -> int:
     """Run studies one after another on one executor. A job that fails ends its study, not the others."""
     from sandlab.cli.screen import print_json
-    from sandlab.lab.executors import executor
-    from sandlab.lab.jobs import JobFailed
+    from sandlab.lab._exec.executors import executor
+    from sandlab.lab._exec.jobs import JobFailed
 
     settings = {name: _read(name, texts, options["preset"]) for name in names}
     place = executor(on or ("processes" if options["device"] == "cpu" else "local"))

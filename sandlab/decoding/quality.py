@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.tree_laws import divergence, restricted_law, total_variation
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.exact.distributions import divergence, restricted_law, total_variation
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.errors import integer, require
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sandlab import figures
-from sandlab.decoding.session import Event
+from sandlab.decoding._session.session import Event
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

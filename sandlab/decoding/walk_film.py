@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.decoding.session import Event
-from sandlab.decoding.trees import Tree
+from sandlab.decoding._session.session import Event
+from sandlab.decoding.exact.trees import Tree
 from sandlab.errors import BadInput, require
 
 if TYPE_CHECKING:

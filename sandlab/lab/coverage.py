@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandlab.errors import BadInput
-from sandlab.lab.sources import PACKAGE
+from sandlab.lab._exec.sources import PACKAGE
 
 __all__ = ["Row", "read_coverage", "resolve"]
 

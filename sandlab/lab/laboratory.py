@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
+import typing
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from sandlab.lab.codec import decode
-from sandlab.lab.executors import Executor, Local
-from sandlab.lab.files import Claim
-from sandlab.lab.jobs import Done, Failed, Task, task
-from sandlab.lab.store import Store
+from sandlab.lab._exec.executors import Executor, Local
+from sandlab.lab._exec.jobs import Done, Failed, Task, task
+from sandlab.lab._store.codec import decode
+from sandlab.lab._store.files import FileLock
+from sandlab.lab._store.store import Store
+from sandlab.studies.study import Lab
 
 __all__ = ["Laboratory", "Progress"]
 
+Config = TypeVar("Config")
+Result = TypeVar("Result")
 _TRIES = 8
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
@@ -42,7 +46,7 @@ class Progress:
         return f"{self.label}: {self.done}/{self.total} jobs" + (f" ({', '.join(extra)})" if extra else "")
 
 
-class Laboratory:
+class Laboratory(Lab):
     """Runs the jobs of a study. Each result is kept under the hash of job, config and code, and never made twice.
 
     device    "cpu" or "cuda": a study puts it into its jobs' configs
@@ -66,12 +70,13 @@ class Laboratory:
         self.counts = {"jobs": 0, "cached": 0, "computed": 0, "retried": 0}
         self._since = 0.0 if resume else time.time()
 
-    def map(self, job: Callable[[Any], Any], configs: Iterable[Any], *, label: str = "") -> list[Any]:
+    def map(self, job: Callable[[Config], Result], configs: Iterable[Config], *, label: str = "") -> list[Result]:
         """Results of `job` for each config, in order; finished ones come from the cache."""
-        tasks = [task(job, config) for config in configs]
+        tasks = [task(job, config, self.store.checkpoints) for config in configs]
         unique = {each.key: each for each in tasks}
         found = _Round(self, unique, label or job.__name__).finish()
-        return [decode(found[each.key]) for each in tasks]
+        hint = typing.get_type_hints(job).get("return", Any)
+        return [decode(found[each.key], hint) for each in tasks]
 
     def known(self, key: str) -> Any:
         """The encoded result of a key when the store has one that may be used."""
@@ -85,7 +90,7 @@ class _Round:
     def __init__(self, lab: Laboratory, tasks: dict[str, Task], label: str) -> None:
         self.lab = lab
         self.results: dict[str, Any] = {}
-        self.running: dict[str, Claim] = {}
+        self.running: dict[str, FileLock] = {}
         self.tries: dict[str, int] = {}
         self.not_before: dict[str, float] = {}
         self.progress = Progress(label, len(tasks))
@@ -114,12 +119,12 @@ class _Round:
             self.executor.abandon()
             raise
         finally:
-            for claim in self.running.values():
-                claim.release()
+            for lock in self.running.values():
+                lock.release()
         return self.results
 
     def _start(self) -> bool:
-        """Send waiting tasks away while there is room, leaving those that another run has claimed."""
+        """Send waiting tasks away while there is room, leaving those that another run has locked."""
         started = False
         for _ in range(len(self.waiting)):
             if len(self.running) >= self.executor.slots:
@@ -134,15 +139,15 @@ class _Round:
     def _begin(self, each: Task) -> bool:
         if time.monotonic() < self.not_before.get(each.key, 0.0):
             return False
-        claim = self.lab.store.cache.claim(each.key)
-        if not claim.acquire():
+        lock = self.lab.store.cache.lock(each.key)
+        if not lock.acquire():
             return False
-        # Another run may have finished it between our look and our claim.
+        # Another run may have finished it between our look and our lock.
         if self._look(each.key):
-            claim.release()
+            lock.release()
             self._show()
             return False
-        self.running[each.key] = claim
+        self.running[each.key] = lock
         self.executor.submit(each)
         return True
 
@@ -157,7 +162,7 @@ class _Round:
         return True
 
     def _take(self, each: Task, outcome: Done | Failed) -> None:
-        claim = self.running.pop(each.key)
+        lock = self.running.pop(each.key)
         try:
             if isinstance(outcome, Done):
                 self.lab.store.keep(each, outcome)
@@ -167,7 +172,7 @@ class _Round:
             else:
                 self._retry(each, outcome)
         finally:
-            claim.release()
+            lock.release()
         self._show()
 
     def _retry(self, each: Task, failed: Failed) -> None:

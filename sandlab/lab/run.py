@@ -6,21 +6,24 @@ import io
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sandlab.errors import BadInput, choice, integer
-from sandlab.lab.environment import environment
-from sandlab.lab.executors import Executor, executor
-from sandlab.lab.files import checksum
-from sandlab.lab.jobs import canonical
+from sandlab.lab._exec.executors import Executor, executor
+from sandlab.lab._exec.jobs import canonical
+from sandlab.lab._exec.sources import module_version
+from sandlab.lab._store.codec import Payload, decode, encode
+from sandlab.lab._store.environment import environment
+from sandlab.lab._store.files import checksum
+from sandlab.lab._store.store import Record, Store, plain
 from sandlab.lab.laboratory import Laboratory, Progress
-from sandlab.lab.sources import module_version
-from sandlab.lab.store import Record, Store, plain
 from sandlab.registry import get
-from sandlab.studies.base import Outcome, Study
 from sandlab.studies.claims import Finding
+from sandlab.studies.study import Outcome, Study
+
+RESULTS, ARRAYS, TENSORS = "results/results.json", "results/arrays.npz", "results/tensors.safetensors"
 
 # `run` is public as `sandlab.run`; as a name of this room it would hide this file.
 __all__ = ["Report", "load_report"]
@@ -60,13 +63,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Findings and figures, for notebooks."""
-        from sandlab.lab.site import summary
+        from sandlab.lab._report.site import summary
 
         return summary(self)
 
 
 def run(
-    name: str | Study,
+    name: str | Study[Any],
     preset: str = "quick",
     *,
     seeds: int | None = None,
@@ -75,6 +78,7 @@ def run(
     store: str | Path | Store | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = True,
+    judge_only: bool = False,
     progress: Callable[[Progress], None] | bool | None = None,
 ) -> Report:
     """Run a study, given by name or as it is, and judge its claims.
@@ -83,19 +87,22 @@ def run(
     on        "local", "processes[:N]", "ray", "ray://host:port", or an executor
     settings  fields of the study's configuration to change
     resume    use what is in the store already; False computes everything again
+    judge_only  judge and draw the stored results of the last run of this preset again; nothing is computed
     progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
     """
-    study: Study = get("studies", name) if isinstance(name, str) else name
+    study: Study[Any] = get("studies", name) if isinstance(name, str) else name
+    if judge_only:
+        return rejudge(study, preset, Store.open(store))
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
     check_device(device)
     opened = Store.open(store)
-    code = module_version(study.place[0])
+    code = module_version(study.__module__)
     identity = {"study": study.name, "preset": preset, "config": canonical(config), "device": device, "code": code}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)
     started = time.time()
-    outcome, findings, lab = _measure(study, config, preset, opened, on, device, resume, progress)
+    outcome, lab = _measure(study, config, preset, opened, on, device, resume, progress)
     about = {
         **identity,
         "key": key,
@@ -107,8 +114,8 @@ def run(
         "seconds": time.time() - started,
         "jobs": lab.counts,
     }
-    files = _files(outcome, findings, device)
-    with opened.claim(key):
+    files = {**_files(outcome), "environment.json": _json(environment(device))}
+    with opened.lock(key):
         # The same study finished elsewhere while this one ran: one of the two equal results is enough.
         twin = opened.finished(key)
         if twin is not None and twin.finished >= started:
@@ -118,7 +125,7 @@ def run(
 
 def load_report(record: Record, *, reused: bool = False) -> Report:
     """A report read from the store."""
-    findings = [_finding(row) for row in record.read("findings.json")]
+    findings = [Finding.from_dict(row) for row in record.read("findings.json")]
     figures = {Path(name).stem: record.path / name for name in record.files if name.endswith(".svg")}
     metrics = {finding.claim: list(finding.values) for finding in findings}
     tables = record.read("tables.json") if "tables.json" in record.files else {}
@@ -126,8 +133,27 @@ def load_report(record: Record, *, reused: bool = False) -> Report:
     return Report(study, preset, findings, figures, metrics, record.path, tables, record.about, reused)
 
 
+def rejudge(study: Study[Any], preset: str, store: Store) -> Report:
+    """Judge and draw the stored results of the last run again, as a run of its own with the same date of computing."""
+    records = [each for each in store.latest(study.name, preset) if RESULTS in each.files]
+    if not records:
+        raise BadInput(f"{study.name} has no stored results in {preset}: give `sandlab run {study.name}` first")
+    record = records[0]
+    results = decode(_read_results(record), study.results_type)
+    outcome = study.judge(results, preset)
+    kept = {name: (record.path / name).read_bytes() for name in ("environment.json",)}
+    about = {**record.about, "judged": time.time(), "judged_by": module_version(study.__module__)}
+    about["key"] = checksum(json.dumps([about["key"], about["judged_by"]]).encode())
+    return load_report(store.save(about, {**_files(outcome), **kept}))
+
+
+def _read_results(record: Record) -> Payload:
+    parts = [(record.path / name).read_bytes() if name in record.files else b"" for name in (ARRAYS, TENSORS)]
+    return Payload((record.path / RESULTS).read_text(encoding="utf-8"), *parts)
+
+
 def _measure(
-    study: Study,
+    study: Study[Any],
     config: Any,
     preset: str,
     store: Store,
@@ -135,30 +161,49 @@ def _measure(
     device: str,
     resume: bool,
     progress: Callable[[Progress], None] | bool | None,
-) -> tuple[Outcome, list[Finding], Laboratory]:
-    from sandlab.lab.display import shown
+) -> tuple[Outcome, Laboratory]:
+    from sandlab.lab._report.display import shown
 
     place = executor(on)
     try:
         with shown(progress, study.name) as show:
             lab = Laboratory(store, place, device=device, resume=resume, progress=show)
-            outcome, findings = study.measure(config, lab, preset)
-        return outcome, findings, lab
+            return study.run(config, lab, preset), lab
     finally:
         if isinstance(on, str):
             place.close()
 
 
-def _changes(study: Study, preset: str, settings: Mapping[str, Any], seeds: int | None) -> dict[str, Any]:
-    """Settings with `seeds` put in the form the study's configuration has: a number, or a tuple of seeds."""
+def _changes(study: Study[Any], preset: str, settings: Mapping[str, Any], seeds: int | None) -> dict[str, Any]:
+    """Settings with `seeds` put everywhere the study's settings have seeds: their own, and those of experiments."""
     changes = dict(settings)
-    if seeds is not None:
-        integer("seeds", seeds, low=1)
-        current = getattr(study.config(preset), "seeds", None)
-        if current is None:
-            raise BadInput(f"{study.name} has no seeds: everything in it is exact")
-        changes["seeds"] = tuple(range(seeds)) if isinstance(current, tuple) else seeds
-    return changes
+    if seeds is None:
+        return changes
+    integer("seeds", seeds, low=1)
+    chosen = study.config(preset, **changes)
+    reseeded = with_seeds(chosen, seeds)
+    if reseeded == chosen and not has_seeds(chosen):
+        raise BadInput(f"{study.name} has no seeds: everything in it is exact")
+    return {each.name: getattr(reseeded, each.name) for each in fields(reseeded)}
+
+
+def has_seeds(value: Any) -> bool:
+    """Whether a value is, or holds, something with seeds."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return any(each.name == "seeds" or has_seeds(getattr(value, each.name)) for each in fields(value))
+    return isinstance(value, (tuple, list)) and any(map(has_seeds, value))
+
+
+def with_seeds(value: Any, seeds: int) -> Any:
+    """The same settings with so many seeds wherever seeds are counted (a tuple of seeds becomes the first so many)."""
+    if isinstance(value, tuple):
+        return tuple(with_seeds(item, seeds) for item in value)
+    if not has_seeds(value):
+        return value
+    changed = {each.name: with_seeds(getattr(value, each.name), seeds) for each in fields(value) if each.init}
+    if "seeds" in changed:
+        changed["seeds"] = tuple(range(seeds)) if isinstance(value.seeds, tuple) else seeds
+    return replace(value, **changed)
 
 
 def check_device(device: str) -> None:
@@ -170,12 +215,15 @@ def check_device(device: str) -> None:
             raise BadInput(f"device must be 'cpu' on this machine, got {device!r}: torch finds no CUDA device")
 
 
-def _files(outcome: Outcome, findings: list[Finding], device: str) -> dict[str, bytes]:
+def _files(outcome: Outcome) -> dict[str, bytes]:
     """The files of a run, by name."""
+    results = encode(outcome.results)
     files = {
-        "findings.json": _json([finding.as_dict() for finding in findings]),
-        "environment.json": _json(environment(device)),
-        "metrics.parquet": _parquet(_long(findings)),
+        "findings.json": _json([finding.as_dict() for finding in outcome.findings]),
+        "metrics.parquet": _parquet(_long(outcome.findings)),
+        RESULTS: results.structure.encode(),
+        ARRAYS: results.arrays,
+        TENSORS: results.tensors,
     }
     if outcome.tables:
         files["tables.json"] = _json(outcome.tables)
@@ -185,7 +233,7 @@ def _files(outcome: Outcome, findings: list[Finding], device: str) -> dict[str, 
     for name, figure in outcome.figures.items():
         for kind in ("svg", "png"):
             files[f"figures/{name}.{kind}"] = _draw(figure, kind)
-    return files
+    return {name: data for name, data in files.items() if data}
 
 
 def _long(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -223,10 +271,3 @@ def _cell(value: Any) -> Any:
 
 def _json(value: Any) -> bytes:
     return json.dumps(plain(value), indent=1, ensure_ascii=False).encode()
-
-
-def _finding(row: dict[str, Any]) -> Finding:
-    numbers = {name: float(row[name]) for name in ("mean", "spread", "low", "high", "confidence")}
-    known = {each.name for each in fields(Finding)}
-    kept = {name: value for name, value in row.items() if name in known}
-    return Finding(**{**kept, **numbers, "values": tuple(float(value) for value in row["values"])})

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from sandlab.errors import BadInput, integer, number
-from sandlab.lab.environment import environment
-from sandlab.lab.files import refuse_when_full, write_atomic
-from sandlab.lab.jobs import canonical
-from sandlab.lab.store import Store, plain
+from sandlab.lab._exec.jobs import canonical
+from sandlab.lab._store.environment import environment
+from sandlab.lab._store.files import refuse_when_full, write_atomic
+from sandlab.lab._store.store import Store, plain
 
 __all__ = ["Plan", "Training", "train_model"]
 

@@ -26,12 +26,12 @@ __all__ = [
     "Forward",
     "LastLabel",
     "MaskedToken",
+    "MemberBatch",
     "NextToken",
     "Objective",
     "PositionLabel",
     "SoftTarget",
     "SquaredError",
-    "Stacked",
     "as_objective",
     "masked_mean",
     "member_accuracy",
@@ -70,7 +70,7 @@ def member_losses(objective: Objective, forward: Forward, batch: Batch) -> Tenso
 
 
 @dataclass(frozen=True)
-class Stacked(Batch):
+class MemberBatch(Batch):
     """A batch with a member axis before the example axis: each member has examples of its own."""
 
     def __len__(self) -> int:
@@ -82,13 +82,13 @@ def masked_mean(values: Tensor, batch: Batch, members: bool) -> Tensor:
     mask = batch.mask
     if not members:
         return torch.where(mask, values, 0).sum() / mask.sum().clamp(min=1)
-    counted = mask.flatten(1).sum(1) if isinstance(batch, Stacked) else mask.sum()
+    counted = mask.flatten(1).sum(1) if isinstance(batch, MemberBatch) else mask.sum()
     return torch.where(mask, values, 0).flatten(1).sum(1) / counted.clamp(min=1)
 
 
 def _aligned(logits: Tensor, batch: Batch) -> tuple[Tensor, bool]:
     """Logits cut to the positions that have targets, and whether they have a member axis."""
-    examples = batch.mask.ndim - isinstance(batch, Stacked)
+    examples = batch.mask.ndim - isinstance(batch, MemberBatch)
     if examples >= 2:
         logits = logits[..., -batch.mask.shape[-1] :, :]
     members = logits.ndim - 1 - examples

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from sandlab.errors import choice, integer, number
 from sandlab.learning.objectives import CrossEntropy, Forward, masked_mean
-from sandlab.models.recording import Tape, record
+from sandlab.models.hooks import ActivationCache, record
 from sandlab.worlds.base import Batch
 
 __all__ = ["InvariantLogits", "Penalised", "Penalty", "SequenceMean", "Sharpening", "row_sharpness"]
@@ -27,7 +27,7 @@ class Penalty(Protocol):
 
     patterns: tuple[str, ...]
 
-    def __call__(self, tape: Tape, logits: Tensor, batch: Batch, forward: Forward) -> Tensor: ...
+    def __call__(self, cache: ActivationCache, logits: Tensor, batch: Batch, forward: Forward) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Penalised:
 
     def whole(self, forward: Forward, batch: Batch) -> Tensor:
         patterns = tuple(pattern for penalty in self.penalties for pattern in penalty.patterns)
-        with record(forward.names, *patterns) as tape:
+        with record(forward.names, *patterns) as cache:
             logits = forward(batch.inputs)
         loss = self.objective(logits, batch)
         for penalty in self.penalties:
-            loss = loss + penalty(tape, logits, batch, forward)
+            loss = loss + penalty(cache, logits, batch, forward)
         return loss
 
 
@@ -119,10 +119,10 @@ class Sharpening:
             return self.strength * min(since / max(self.steps - self.start, 1), 1.0)
         return self.strength * 0.5 * (1 - math.cos(2 * math.pi * since / self.period))
 
-    def __call__(self, tape: Tape, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
-        names = [name for name in tape if name.startswith("layers.") and "#" not in name]
+    def __call__(self, cache: ActivationCache, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
+        names = [name for name in cache if name.startswith("layers.") and "#" not in name]
         lead = logits.ndim - 3  # a member axis is kept
-        spread = [row_sharpness(tape[name], self.kind).flatten(lead).mean(-1) for name in names]
+        spread = [row_sharpness(cache[name], self.kind).flatten(lead).mean(-1) for name in names]
         return self.strength_at(forward.step) * torch.stack(spread).mean(0)
 
 
@@ -144,7 +144,7 @@ class InvariantLogits:
         truth = {**batch.truth, "prefixed_inputs": inputs, "prefixed_kept": torch.full((len(inputs),), kept)}
         return replace(batch, truth=truth)
 
-    def __call__(self, tape: Tape, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
+    def __call__(self, cache: ActivationCache, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
         prefixed = forward(batch.truth["prefixed_inputs"])
         kept = int(batch.truth["prefixed_kept"].flatten()[0])
         gap = (prefixed[..., -kept:, :] - logits[..., -kept:, :]).square().mean(-1)

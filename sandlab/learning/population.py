@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sandlab.errors import BadInput, choice, require
-from sandlab.learning.layout import Layout
+from sandlab.learning._engine.layout import Layout
 from sandlab.models.base import seeded
-from sandlab.models.recording import VmapRecording
+from sandlab.models.hooks import VmapRecording
 
 __all__ = ["STRATEGIES", "Population", "build_member", "per_member", "scale_weights"]
 
@@ -49,8 +49,8 @@ class Population(VmapRecording, nn.Module):
     strategy    how members are computed together: "native" (the layers carry the member axis), "vmap" (any module),
                 "sequential" (one after another), or "auto": `train` measures and takes the fastest
 
-    Calling a population on inputs shared by all members gives logits with the member axis first; with `own=True` the
-    inputs have a member axis themselves. `record` and `replace` work on it as on one model.
+    Calling a population on inputs shared by all members gives logits with the member axis first; with
+    `per_member=True` the inputs have a member axis themselves. `record` and `patch` work on it as on one model.
     """
 
     template: Any
@@ -117,38 +117,38 @@ class Population(VmapRecording, nn.Module):
     def device(self) -> torch.device:
         return self.rows[0].device
 
-    def forward(self, inputs: Tensor, *, own: bool = False) -> Tensor:
-        if own and inputs.shape[0] != len(self):
+    def forward(self, inputs: Tensor, *, per_member: bool = False) -> Tensor:
+        if per_member and inputs.shape[0] != len(self):
             raise BadInput(f"inputs must have {len(self)} members in front, got a leading axis of {inputs.shape[0]}")
-        return self.compute(self.stacked, inputs, own=own)
+        return self.compute(self.stacked, inputs, per_member=per_member)
 
-    def compute(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool = False) -> Tensor:
+    def compute(self, weights: dict[str, Tensor], inputs: Tensor, *, per_member: bool = False) -> Tensor:
         """The members' outputs for the given stacked weights."""
         if self.native:
             members = next(iter(weights.values())).shape[0]
-            inputs = inputs if own else inputs.unsqueeze(0).expand(members, *inputs.shape)
+            inputs = inputs if per_member else inputs.unsqueeze(0).expand(members, *inputs.shape)
             return functional_call(self.template, weights, (inputs,))
         if self.strategy == "sequential" and not self.hooked:
-            return self._one_by_one(weights, inputs, own=own)
+            return self._one_by_one(weights, inputs, per_member=per_member)
         try:
-            return self.vmapped(weights, inputs, own=own)
+            return self.vmapped(weights, inputs, per_member=per_member)
         except RuntimeError:
             if self.strategy == "vmap" or self.hooked:
                 raise
-            return self._one_by_one(weights, inputs, own=own)  # vmap cannot batch every operation
+            return self._one_by_one(weights, inputs, per_member=per_member)  # vmap cannot batch every operation
 
-    def vmapped(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool = False) -> Tensor:
+    def vmapped(self, weights: dict[str, Tensor], inputs: Tensor, *, per_member: bool = False) -> Tensor:
         """The members' outputs through `vmap`, for modules that know nothing of members."""
         state = {**weights, **self.constants}
-        return self.run_members(state, inputs, input_dim=0 if own else None, randomness="different")
+        return self.run_members(state, inputs, input_dim=0 if per_member else None, randomness="different")
 
-    def _one_by_one(self, weights: dict[str, Tensor], inputs: Tensor, *, own: bool) -> Tensor:
+    def _one_by_one(self, weights: dict[str, Tensor], inputs: Tensor, *, per_member: bool) -> Tensor:
         """The members' outputs one after another."""
         parts = {name: value.unbind(0) for name, value in {**weights, **self.constants}.items()}
         members = range(len(next(iter(parts.values()))))
         outputs = [
             functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs[place],))
-            if own
+            if per_member
             else functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs,))
             for place in members
         ]

@@ -22,19 +22,19 @@ import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, integer, number
-from sandlab.learning.engines import make_engine
-from sandlab.learning.evaluation import make_evaluation
+from sandlab.learning._engine.backends import StackedModels
+from sandlab.learning._engine.engines import make_engine
+from sandlab.learning._engine.evaluation import make_evaluation
+from sandlab.learning._engine.memory import available_bytes, fitting_members
+from sandlab.learning._engine.precision import computing
+from sandlab.learning._engine.sources import Source
+from sandlab.learning._engine.steps import TrainState
 from sandlab.learning.history import History
-from sandlab.learning.memory import available_bytes, fitting_members
-from sandlab.learning.objectives import Objective, Stacked, as_objective
-from sandlab.learning.optimizers import Settings, TorchOptimizer, make_optimizer
+from sandlab.learning.objectives import MemberBatch, Objective, as_objective
+from sandlab.learning.optim import Settings, TorchOptimizer, make_optimizer
 from sandlab.learning.population import Population, build_member
-from sandlab.learning.precision import computing
-from sandlab.learning.progress import Progress
 from sandlab.learning.schedules import Schedule, factors
-from sandlab.learning.sources import Source
-from sandlab.learning.steps import Stepper
-from sandlab.learning.trainees import Crowd
+from sandlab.progress import Progress
 from sandlab.worlds.base import Batch
 
 __all__ = ["Finished", "Member", "stream"]
@@ -81,13 +81,13 @@ class Pool:
                 kept[step] = value
         self.clock: Tensor | None = None
 
-    def draw(self, step: int) -> Stacked:
+    def draw(self, step: int) -> MemberBatch:
         assert self.clock is not None
         place = self.clock.clamp(max=len(self.tensors[0]) - 1)
         inputs, targets, mask, *truth = (kept[place] for kept in self.tensors)
-        return Stacked(inputs, targets, mask, dict(zip(self.names, truth)))
+        return MemberBatch(inputs, targets, mask, dict(zip(self.names, truth)))
 
-    def peek(self, step: int) -> Stacked:
+    def peek(self, step: int) -> MemberBatch:
         return self.draw(step)
 
 
@@ -146,10 +146,10 @@ def stream(
     population = Population(factory, seeds=[entry.seed for entry in entries[:slots]]).to(device)
     rates = torch.zeros(slots, dtype=torch.float64)
     table = factors(schedule, max(steps, longest), warmup)
-    stepper = Stepper(Crowd(population), goal, rule, rates, rates.clone(), table, clip)
+    state = TrainState(StackedModels(population), goal, rule, rates, rates.clone(), table, clip)
     evaluation = make_evaluation(evaluate, goal, device, slots)
     every = max(1, steps // 20) if every is None else integer("every", every, low=1)
-    flow = _Flow(factory, entries, stepper, source, steps, every, evaluation, stop, finished, keep)
+    flow = _Flow(factory, entries, state, source, steps, every, evaluation, stop, finished, keep)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), computing(precision, device):
         torch.manual_seed(rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)  # dropout
         flow.go(progress, compile)
@@ -163,7 +163,7 @@ class _Flow:
         self,
         factory: Callable[[int], nn.Module],
         entries: list[Member],
-        stepper: Stepper,
+        state: TrainState,
         source: Source,
         steps: int,
         every: int,
@@ -172,10 +172,10 @@ class _Flow:
         finished: Any,
         keep: bool,
     ) -> None:
-        self.factory, self.entries, self.stepper, self.source = factory, entries, stepper, source
+        self.factory, self.entries, self.state, self.source = factory, entries, state, source
         self.steps, self.every, self.evaluation, self.stop = steps, every, evaluation, stop
         self.finished, self.keep = finished, keep
-        self.crowd: Any = stepper.trainee
+        self.crowd: Any = state.backend
         self.slots = len(self.crowd)
         self.next = 0
         self.held: list[int | None] = [None] * self.slots
@@ -193,10 +193,10 @@ class _Flow:
         pool = self._pool()
         self._refill(list(range(self.slots)))
         draws: Any = self.source if pool is None else pool
-        self.crowd.choose(draws.peek(0), self.stepper.objective)
+        self.crowd.choose(draws.peek(0), self.state.objective)
         if compile:
-            self.stepper.compile()
-        engine = make_engine(self.stepper, draws)
+            self.state.compile()
+        engine = make_engine(self.state, draws)
         step = 0
         while self._busy():
             self._look()
@@ -218,40 +218,40 @@ class _Flow:
     def _pool(self) -> Pool | None:
         """All batches on the device, or None when they do not fit or every member starts and ends with the others."""
         batch = self.source.peek(0)
-        size = sum(value.nbytes for value in _parts(batch)) * len(self.stepper.table)
+        size = sum(value.nbytes for value in _parts(batch)) * len(self.state.table)
         same = self.stop is None and len({entry.steps for entry in self.entries}) == 1
         if same or hasattr(self.source.world, "at") or size > 0.25 * available_bytes(self.source.device):
             return None
-        pool = Pool(self.source, len(self.stepper.table))
-        pool.clock = self.stepper.clock
+        pool = Pool(self.source, len(self.state.table))
+        pool.clock = self.state.clock
         return pool
 
     def _refill(self, slots: list[int]) -> None:
         """The next members of the queue take these places; what is left over rests."""
-        stepper = self.stepper
+        state = self.state
         with torch.no_grad():
             for slot in slots:
                 entry = self.entries[self.next] if self.next < len(self.entries) else None
                 self.held[slot] = None if entry is None else self.next
-                stepper.live[slot] = entry is not None
-                stepper.clock[slot] = 0
+                state.live[slot] = entry is not None
+                state.clock[slot] = 0
                 if entry is None:
                     continue
                 self.next += 1
                 model = build_member(self.factory, entry.seed, entry.init_scale)
                 self.crowd.model.set_member(slot, model)
-                for value in stepper.optimizer.state.values():
+                for value in state.optimizer.state.values():
                     value[slot].zero_()
-                stepper.lr[slot], stepper.decay[slot] = entry.lr, entry.weight_decay
-                stepper.limit[slot] = entry.steps or self.steps
-                stepper.losses[:, slot] = torch.nan
+                state.lr[slot], state.decay[slot] = entry.lr, entry.weight_decay
+                state.limit[slot] = entry.steps or self.steps
+                state.losses[:, slot] = torch.nan
                 self.rules[slot], self.seen[slot] = copy.deepcopy(self.stop), []
 
     def _look(self) -> None:
         """Evaluate all places; a member that a rule stops stands still from here on."""
         if self.evaluation is None:
             return
-        metrics, clock = self.evaluation(self.crowd.model), self.stepper.clock.tolist()
+        metrics, clock = self.evaluation(self.crowd.model), self.state.clock.tolist()
         for slot, entry in enumerate(self.held):
             if entry is None or (self.seen[slot] and self.seen[slot][-1][0] == clock[slot]):
                 continue
@@ -259,15 +259,15 @@ class _Flow:
             self.seen[slot].append((clock[slot], {name: float(value[0]) for name, value in own.items()}))
             rule = self.rules[slot]
             if rule is not None and bool(np.all(rule(clock[slot], own))):
-                self.stepper.live[slot] = False
+                self.state.live[slot] = False
 
     def _harvest(self) -> bool:
         """Take out the members that are done."""
-        moving = self.stepper.moving().tolist()
+        moving = self.state.moving().tolist()
         ending = [slot for slot, entry in enumerate(self.held) if entry is not None and not moving[slot]]
         if not ending:
             return False
-        losses, clock = self.stepper.losses.double().cpu().numpy(), self.stepper.clock.tolist()
+        losses, clock = self.state.losses.double().cpu().numpy(), self.state.clock.tolist()
         for slot in ending:
             place = self.held[slot]
             assert place is not None
@@ -286,7 +286,7 @@ class _Flow:
                 self.finished(done)
             self.found[place] = done if self.keep else replace(done, model=None)
             self.held[slot] = None
-            self.stepper.live[slot] = False
+            self.state.live[slot] = False
         return True
 
 

@@ -11,19 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, number
-from sandlab.learning.checkpoints import Checkpoint
-from sandlab.learning.evaluation import make_evaluation
+from sandlab.learning._engine.backends import GradientBackend, SingleModel, StackedModels
+from sandlab.learning._engine.checkpoints import Checkpoint
+from sandlab.learning._engine.evaluation import evaluate, make_evaluation
+from sandlab.learning._engine.loop import Diverged, Run
+from sandlab.learning._engine.precision import PRECISIONS
+from sandlab.learning._engine.sources import Curriculum, Source
+from sandlab.learning._engine.steps import TrainState
 from sandlab.learning.objectives import Objective, as_objective
-from sandlab.learning.optimizers import Settings, TorchOptimizer, make_optimizer
+from sandlab.learning.optim import Settings, TorchOptimizer, make_optimizer
 from sandlab.learning.population import Population, per_member
-from sandlab.learning.precision import PRECISIONS
-from sandlab.learning.runs import Run
 from sandlab.learning.schedules import Schedule, averaging, factors
-from sandlab.learning.sources import Source
-from sandlab.learning.steps import Stepper
-from sandlab.learning.trainees import Alone, Crowd, Trainee
 
-__all__ = ["train"]
+__all__ = ["Checkpoint", "Curriculum", "Diverged", "evaluate", "train"]
 
 
 def train(
@@ -87,13 +87,13 @@ def train(
     average = None if ema is None else averaging(ema, steps)
     goal, table = as_objective(objective), factors(schedule, steps, warmup)
     rule = make_optimizer(optimizer, Settings((betas[0], betas[1]), momentum))
-    crowd = isinstance(model, Population)
+    is_population = isinstance(model, Population)
     members = len(model) if isinstance(model, Population) else 1
     own_rates = isinstance(rule, TorchOptimizer) and rule.own_rates
     rates = per_member("lr", 1.0 if own_rates else lr, members)
     decays = per_member("weight_decay", weight_decay, members)
     device = next(model.parameters()).device
-    source = Source(world, batch_size, rng, goal, device, members if crowd and data == "separate" else 0)
+    source = Source(world, batch_size, rng, goal, device, members if is_population and data == "separate" else 0)
     evaluation = make_evaluation(evaluate, goal, device, members)
     if isinstance(checkpoint, (str, Path)):
         checkpoint = Checkpoint(checkpoint)
@@ -102,11 +102,11 @@ def train(
     settings = repr((batch_size, rates.tolist(), decays.tolist(), data, named, betas, momentum, clip, mean))
     mode = model.training
     model.train()
-    trainee: Trainee = Crowd(model) if isinstance(model, Population) else Alone(model)
+    backend: GradientBackend = StackedModels(model) if isinstance(model, Population) else SingleModel(model)
     try:
-        stepper = Stepper(trainee, goal, rule, rates, decays, table, clip, average)
+        state = TrainState(backend, goal, rule, rates, decays, table, clip, average)
         run = Run(
-            stepper=stepper,
+            state=state,
             source=source,
             steps=steps,
             every=every,
@@ -122,7 +122,7 @@ def train(
         )
         run.go(progress)
     finally:
-        trainee.close()
+        backend.close()
         model.train(mode)
     histories = run.histories()
-    return histories if crowd else histories[0]
+    return histories if is_population else histories[0]

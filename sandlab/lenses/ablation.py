@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice
-from sandlab.lenses.accuracy import agreement_on
-from sandlab.models.recording import matching, replace
+from sandlab.lenses.token_accuracy import agreement_on
+from sandlab.models.hooks import matching, patch
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 
@@ -19,7 +19,7 @@ __all__ = ["accuracy_with_attention", "head_importance", "prune_heads"]
 Score = Callable[[nn.Module, Batch], Any]
 
 
-@register("lenses", "accuracy-with-attention")
+@register("lenses")
 def accuracy_with_attention(
     model: nn.Module, batch: Batch, how: str, *, rng: torch.Generator | None = None, names: str = "*attention.pattern"
 ) -> float | Tensor:
@@ -43,11 +43,11 @@ def accuracy_with_attention(
             allowed = allowed * drawn
         return allowed / allowed.sum(-1, keepdim=True)
 
-    with replace(model, {names: change}):
+    with patch(model, {names: change}):
         return agreement_on(model, batch)
 
 
-@register("lenses", "head-importance")
+@register("lenses")
 def head_importance(
     model: nn.Module, batch: Batch, *, score: Score = agreement_on, names: str = "layers.*.attention.pattern"
 ) -> dict[tuple[str, int], float]:
@@ -60,7 +60,7 @@ def head_importance(
     }
 
 
-@register("lenses", "prune-heads")
+@register("lenses")
 def prune_heads(
     model: nn.Module,
     batch: Batch,
@@ -122,5 +122,5 @@ def _score_without(model: nn.Module, batch: Batch, score: Score, heads: dict[str
 
         return change
 
-    with replace(model, {name: without(gone) for name, gone in heads.items()}):
+    with patch(model, {name: without(gone) for name, gone in heads.items()}):
         return float(score(model, batch))

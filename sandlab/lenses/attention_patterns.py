@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from sandlab.errors import BadInput, integer, require
 from sandlab.lenses.predictions import evaluating
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.registry import register
 
 __all__ = ["attention_maps", "attention_match", "look_back", "parent_pattern", "same_token_successor"]
 
 
-@register("lenses", "attention-maps")
+@register("lenses")
 def attention_maps(
     model: nn.Module, inputs: Tensor, *, average: bool = True, names: str = "*attention.pattern"
 ) -> dict[str, Float[Tensor, "*member head query key"]]:
@@ -25,16 +25,16 @@ def attention_maps(
     Names are the activations' names, in the order of the layers; a population's member axis is first. A loop over the
     same layer gives one pattern per turn, as `name#0`, `name#1`, ...
     """
-    with evaluating(model), torch.no_grad(), record(model, names) as tape:
+    with evaluating(model), torch.no_grad(), record(model, names) as cache:
         model(inputs)
-    turns = {name.split("#")[0] for name in tape if "#" in name}
-    kept = {name: tape[name] for name in tape if name not in turns}
+    turns = {name.split("#")[0] for name in cache if "#" in name}
+    kept = {name: cache[name] for name in cache if name not in turns}
     if not kept:
         raise BadInput(f"{type(model).__name__} has no activation called {names!r}: it has no attention to look at")
     return {name: pattern.mean(-4) if average else pattern for name, pattern in kept.items()}
 
 
-@register("lenses", "attention-match")
+@register("lenses")
 def attention_match(pattern: Tensor, target: Tensor, *, skip: int = 0) -> Float[Tensor, "*lead"]:
     """1 − mean over queries of the total variation between attention and a target pattern: 1 is a perfect match.
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice, integer
-from sandlab.lenses.flat import FlatLoss
+from sandlab.lenses._flat import FlatLoss
 from sandlab.lenses.predictions import Loss
 from sandlab.registry import register
 
@@ -29,7 +29,7 @@ class Spectrum:
     exact: bool
 
 
-@register("lenses", "hessian-spectrum")
+@register("lenses")
 def hessian_spectrum(
     model: nn.Module,
     loss: Loss,

@@ -40,7 +40,7 @@ def divergence(truth: Tensor, model: Tensor, kind: str = "kl") -> Tensor:
     return torch.where(weight > 0, weight * (p - f), 0.0).sum(-1)
 
 
-@register("lenses", "prediction-distance")
+@register("lenses")
 def distance_by_position(
     model: nn.Module, world: Any, batch: Batch, *, to: str | Estimator = "oracle", kind: str = "kl"
 ) -> Float[Tensor, "*member time"]:
@@ -58,7 +58,7 @@ def distance_by_position(
     return torch.where(counted, apart, 0.0).sum(-counted.ndim) / counted.sum(0)
 
 
-@register("lenses", "nearest-estimator")
+@register("lenses")
 def distances_to_estimators(model: nn.Module, world: Any, batch: Batch, *, kind: str = "kl") -> dict[str, Tensor]:
     """Mean distance of the model's predictions to each known estimator of the world, over all counted targets.
 

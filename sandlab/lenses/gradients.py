@@ -18,7 +18,7 @@ from sandlab.worlds.base import Batch
 __all__ = ["gradient_norms"]
 
 
-@register("lenses", "gradient-norms")
+@register("lenses")
 def gradient_norms(
     model: nn.Module, loss: Loss, *, groups: Mapping[str, str] | None = None
 ) -> dict[str, float | Tensor]:

@@ -49,7 +49,7 @@ def attention_on_parents(
     return rows.gather(-1, keys.expand(*rows.shape[:-1], slots)).mean(-2)
 
 
-@register("lenses", "head-matching")
+@register("lenses")
 def match_heads(pattern: Float[Tensor, "head query key"], parents: Sequence[Sequence[int]]) -> HeadMatch:
     """The assignment of heads to parents with the largest total attention (Hungarian algorithm), and its mean.
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, integer, number
-from sandlab.lenses.flat import FlatLoss
+from sandlab.lenses._flat import FlatLoss
 from sandlab.lenses.predictions import Loss
 from sandlab.registry import register
 
@@ -27,7 +27,7 @@ class Landscape:
     directions: tuple[Tensor, Tensor]
 
 
-@register("lenses", "loss-along-line")
+@register("lenses")
 def loss_along_line(
     first: nn.Module, second: nn.Module, loss: Loss, *, points: int = 21, start: float = 0.0, stop: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +46,7 @@ def loss_along_line(
     return places, np.array(losses)
 
 
-@register("lenses", "loss-over-plane")
+@register("lenses")
 def loss_over_plane(
     model: nn.Module,
     loss: Loss,

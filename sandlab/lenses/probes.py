@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import number, require
 from sandlab.lenses.predictions import evaluating
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.registry import register
 
 __all__ = ["Probe", "linear_probe", "probe_activation"]
@@ -33,7 +33,7 @@ class Probe:
     bias: np.ndarray
 
 
-@register("lenses", "linear-probe")
+@register("lenses")
 def linear_probe(
     features: Float[Tensor, "sample feature"],
     labels: Tensor,
@@ -72,9 +72,9 @@ def probe_activation(
 
     Sequences, not positions, are held out: neighbouring positions know too much about one another.
     """
-    with evaluating(model), torch.no_grad(), record(model, activation) as tape:
+    with evaluating(model), torch.no_grad(), record(model, activation) as cache:
         model(inputs)
-    value = tape[activation]
+    value = cache[activation]
     require(value.ndim == 3, "activation", tuple(value.shape), "of shape (example, time, feature)")
     groups = torch.arange(value.shape[0]).unsqueeze(-1).expand(value.shape[:2])
     kept = labels >= 0 if not labels.is_floating_point() else ~labels.isnan()

@@ -19,7 +19,7 @@ from sandlab.registry import register
 __all__ = ["SpectraOverTraining", "effective_rank", "singular_values", "stable_rank", "top_share"]
 
 
-@register("lenses", "singular-values")
+@register("lenses")
 def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*member values"]]:
     """Singular values, largest first, of every weight matrix whose name matches one of the glob patterns (default all).
 
@@ -59,9 +59,9 @@ def stable_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]
 class SpectraOverTraining:
     """A training callback that keeps the singular values of chosen weights at each step it is called.
 
-    >>> film = SpectraOverTraining("layers.0.mlp.rise.weight", every=50)
+    >>> film = SpectraOverTraining("layers.0.mlp.up_proj.weight", every=50)
     >>> train(model, world, steps=400, rng=rng(0), callbacks=[film])
-    >>> film.spectra["layers.0.mlp.rise.weight"]     # (moment, *member, values)
+    >>> film.spectra["layers.0.mlp.up_proj.weight"]     # (moment, *member, values)
     """
 
     def __init__(self, *names: str, every: int = 1) -> None:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from sandlab.models.layers import Linear, Point, against
+from sandlab.models.layers import HookPoint, Linear, against
 
 __all__ = ["Attention", "Slot", "allowed_keys", "rotate"]
 
@@ -99,7 +99,7 @@ class Attention(nn.Module):
         self.query = Linear(width, inner, bias=bias, std=std)
         self.key = Linear(width, inner, bias=bias, std=std)
         self.value = Linear(width, inner if output_map else heads * width, bias=bias, std=std)
-        self.scores, self.pattern, self.mixed = Point(), Point(), Point()
+        self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
         self.output = Linear(inner, width, bias=bias, std=std) if output_map else SumOfHeads(heads)
         if positions == "relative":
             self.distance_bias = nn.Parameter(torch.zeros(heads, 2 * length - 1))
@@ -118,7 +118,7 @@ class Attention(nn.Module):
             mixed = self._fused(query, key, value)
         else:
             mixed = self._explicit(query, key, value, positions)
-        return self.output(self.mixed(mixed.transpose(-2, -3).flatten(-2)))
+        return self.output(self.z(mixed.transpose(-2, -3).flatten(-2)))
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
         keys = torch.arange(key.shape[-2], device=key.device)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, integer, nearest
 
-__all__ = ["Config", "Model", "seeded"]
+__all__ = ["Config", "Model", "build", "configured", "seeded"]
 
 
 @contextmanager
@@ -39,11 +41,50 @@ class Config:
     """The parameters of a model. Subclasses are frozen dataclasses that check their fields in `__post_init__`."""
 
 
+Options = ParamSpec("Options")
+ConfigType = TypeVar("ConfigType", bound=Config)
+ModelType = TypeVar("ModelType", bound="Model")
+_models: dict[type[Config], type[Model]] = {}
+
+
+def configured(
+    config_class: Callable[Options, ConfigType],
+) -> Callable[[Callable[[ModelType, ConfigType], None]], Callable[Concatenate[ModelType, Options], None]]:
+    """Let a model's `__init__(self, config)` take the fields of `config_class` as its own parameters.
+
+    Editors and type checkers then know every option; an unknown one is refused with the nearest name.
+
+    >>> class Lines(Model):
+    ...     @configured(LinesConfig)
+    ...     def __init__(self, config: LinesConfig) -> None:
+    ...         super().__init__(config)
+    """
+
+    def wrap(init: Callable[[ModelType, ConfigType], None]) -> Callable[Concatenate[ModelType, Options], None]:
+        @functools.wraps(init)
+        def construct(self: ModelType, *args: Options.args, **options: Options.kwargs) -> None:
+            _check_options(type(self), config_class, len(args), options)
+            init(self, config_class(*args, **options))
+
+        construct.__signature__ = inspect.signature(config_class)  # type: ignore[attr-defined]
+        construct.config_class = config_class  # type: ignore[attr-defined]
+        return construct
+
+    return wrap
+
+
+def build(config: Config) -> Model:
+    """The model that a config describes, with freshly drawn weights."""
+    if type(config) not in _models:
+        raise BadInput(f"no model is made from a {type(config).__name__}: give a model's config")
+    return _models[type(config)].from_config(config)
+
+
 class Model(nn.Module):
     """A network from inputs to logits whose every activation has a name.
 
-    A subclass names its config class in `config_class`, takes its fields as keyword arguments and hands the checked
-    config to `super().__init__`. `carries_members` says that stacked parameters work without `vmap` (see layers.py).
+    A subclass decorates its `__init__` with `configured(ItsConfig)` and hands the checked config to `super().__init__`.
+    `carries_members` says that stacked parameters work without `vmap` (see layers.py).
     """
 
     config_class: ClassVar[type[Config]] = Config
@@ -53,26 +94,20 @@ class Model(nn.Module):
         super().__init__()
         self.config = config
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        raise NotImplementedError
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        config_class = getattr(cls.__dict__.get("__init__"), "config_class", None)
+        if config_class is not None:
+            cls.config_class = config_class
+            _models[config_class] = cls
 
     @classmethod
-    def configure(cls, settings: dict[str, Any]) -> Any:
-        """The checked config from keyword arguments; an unknown name is refused with the nearest one."""
-        known = [field.name for field in dataclasses.fields(cls.config_class)]
-        required = [
-            field.name
-            for field in dataclasses.fields(cls.config_class)
-            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        ]
-        for name in settings:
-            if name not in known:
-                hint = nearest(name, known) or f"it has {', '.join(known)}"
-                raise BadInput(f"{cls.__name__} has no option {name!r}: {hint}")
-        missing = [name for name in required if name not in settings]
-        if missing:
-            raise BadInput(f"{cls.__name__} needs {', '.join(missing)}: give it as a keyword argument")
-        return cls.config_class(**settings)
+    def from_config(cls, config: Config) -> Self:
+        """The model of a config, with freshly drawn weights."""
+        return cls(**{field.name: getattr(config, field.name) for field in dataclasses.fields(config)})
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        raise NotImplementedError
 
     def activations(self) -> list[str]:
         """Every name that `record` and `replace` understand, in the order of definition."""
@@ -83,7 +118,7 @@ class Model(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write `config.json` and `weights.safetensors` into `folder`."""
-        from sandlab.models.files import save
+        from sandlab.models.io import save
 
         return save(self, folder)
 
@@ -94,3 +129,21 @@ class Model(nn.Module):
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+
+def _check_options(model: type[Model], config_class: Any, positional: int, options: Mapping[str, object]) -> None:
+    """Refuse options that the config does not have, and say which are missing."""
+    fields = dataclasses.fields(config_class)
+    known = [field.name for field in fields]
+    for name in options:
+        if name not in known:
+            hint = nearest(name, known) or f"it has {', '.join(known)}"
+            raise BadInput(f"{model.__name__} has no option {name!r}: {hint}")
+    required = [
+        field.name
+        for field in fields[positional:]
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    missing = [name for name in required if name not in options]
+    if missing:
+        raise BadInput(f"{model.__name__} needs {', '.join(missing)}: give it as a keyword argument")

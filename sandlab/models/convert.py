@@ -72,7 +72,7 @@ def to_hugging_face(model: Transformer) -> Any:
         body.wpe.weight.copy_(positions)
         for layer, block in zip(_unrolled(model), body.h):
             _fill_gpt2_block(layer, block)
-        _copy_norm(model.final, body.ln_f)
+        _copy_norm(model.ln_final, body.ln_f)
         if not config.tied:
             twin.lm_head.weight.copy_(model.unembed.weight)
     return twin.train(model.training)
@@ -113,7 +113,7 @@ def from_hugging_face(gpt2: Any) -> Transformer:
         model.position.weight.copy_(body.wpe.weight)
         for layer, block in zip(model.layers, body.h):
             _read_gpt2_block(cast(Layer, layer), block)
-        _copy_norm(body.ln_f, model.final)
+        _copy_norm(body.ln_f, model.ln_final)
         if not model.config.tied:
             model.unembed.weight.copy_(gpt2.lm_head.weight)
     return model.train(gpt2.training)
@@ -229,7 +229,7 @@ def _fill_gpt2_block(layer: Layer, block: Any) -> None:
             parameter.zero_()
         return
     _copy_norm(layer.mlp_norm, block.ln_2)
-    for ours, theirs in ((layer.mlp.rise, block.mlp.c_fc), (layer.mlp.fall, block.mlp.c_proj)):
+    for ours, theirs in ((layer.mlp.up_proj, block.mlp.c_fc), (layer.mlp.down_proj, block.mlp.c_proj)):
         weight, bias = _weight_and_bias(ours)
         theirs.weight.copy_(weight.T)
         theirs.bias.copy_(bias)
@@ -243,8 +243,8 @@ def _read_gpt2_block(layer: Layer, block: Any) -> None:
         cast(Tensor, part.bias).copy_(bias)
     maps = (
         (block.attn.c_proj, cast(Linear, attention.output)),
-        (block.mlp.c_fc, layer.mlp.rise),
-        (block.mlp.c_proj, layer.mlp.fall),
+        (block.mlp.c_fc, layer.mlp.up_proj),
+        (block.mlp.c_proj, layer.mlp.down_proj),
     )
     for theirs, ours in maps:
         ours.weight.copy_(theirs.weight.T)
@@ -268,12 +268,12 @@ def _lens_weights(model: Transformer) -> dict[str, Tensor]:
             query, key = (_in_adjacent_pairs(part, layer.attention.heads) for part in (query, key))
         maps = {"attn.q": query, "attn.k": key, "attn.v": plain.value, "attn.o": plain.output}
         if layer.has_mlp:
-            maps |= {"mlp.in": _weight_and_bias(layer.mlp.rise), "mlp.out": _weight_and_bias(layer.mlp.fall)}
+            maps |= {"mlp.in": _weight_and_bias(layer.mlp.up_proj), "mlp.out": _weight_and_bias(layer.mlp.down_proj)}
         for name, (weight, bias) in maps.items():
             weights |= {f"blocks.{i}.{name}.weight": weight, f"blocks.{i}.{name}.bias": bias}
         weights |= _norm_weights(f"blocks.{i}.ln1", layer.attention_norm)
         weights |= _norm_weights(f"blocks.{i}.ln2", layer.mlp_norm) if layer.has_mlp else {}
-    return weights | _norm_weights("ln_final", model.final)
+    return weights | _norm_weights("ln_final", model.ln_final)
 
 
 def _norm_weights(name: str, norm: nn.Module) -> dict[str, Tensor]:

@@ -9,11 +9,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, require
+from sandlab.models._parts.cache import GrowingSlot
+from sandlab.models._parts.sequence import SequenceModel, State
 from sandlab.models.attention import Attention
-from sandlab.models.cache import GrowingSlot
+from sandlab.models.base import configured
 from sandlab.models.layers import RMSNorm
 from sandlab.models.recurrent import LSTMConfig, LSTMLayer, RNNConfig, RNNLayer
-from sandlab.models.sequence import SequenceModel, State
 from sandlab.models.state_space import MixedLayer, StateSpaceConfig, StateSpaceMixer
 from sandlab.registry import register
 
@@ -95,24 +96,23 @@ class AttentionMixer(Attention):
         return self(x, slot), slot.state
 
 
-@register("models", "hybrid")
+@register("models")
 class Hybrid(SequenceModel):
     """Residual stack of recurrent layers with attention at chosen depths; one attention layer already adds recall.
 
     Each layer is x ← x + mixer(norm(x)), x ← x + mlp(norm(x)), where the mixer is attention at `attention_depths` and a
     recurrence (state-space, LSTM or Elman) elsewhere.
 
-    Activations: `embedded`, `layers.i.attention.{query,key,value,scores,pattern,mixed}` or
-    `layers.i.recurrence.{…}`, `layers.i.middle`, `layers.i.mlp.hidden`, `layers.i.stream`, `final`, `logits`.
+    Activations: `embed`, `layers.i.attention.{query,key,value,scores,pattern,z}` or
+    `layers.i.recurrence.{…}`, `layers.i.resid_mid`, `layers.i.mlp.hidden`, `layers.i.resid_post`, `ln_final`, `logits`.
 
     Source: Wen, Dang and Lyu 2024, "RNNs are not transformers (yet)"; Lieber et al. 2024 (Jamba, ratio 1:7).
     """
 
-    config_class = HybridConfig
     config: HybridConfig
 
-    def __init__(self, **options: Any) -> None:
-        config: HybridConfig = self.configure(options)
+    @configured(HybridConfig)
+    def __init__(self, config: HybridConfig) -> None:
         attending = config.attention_depths
         super().__init__(
             config,

@@ -18,9 +18,9 @@ from sandlab.errors import BadInput
 
 __all__ = [
     "Embedding",
+    "HookPoint",
     "LayerNorm",
     "Linear",
-    "Point",
     "Positions",
     "RMSNorm",
     "against",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class Point(nn.Module):
+class HookPoint(nn.Module):
     """An activation with a name: the identity, at a place where `record` reads and `replace` writes."""
 
     def forward(self, value: Tensor) -> Tensor:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice, integer, number, require
-from sandlab.models.activations import ACTIVATIONS
-from sandlab.models.base import Config, Model
-from sandlab.models.layers import Linear, Point, one_hot
+from sandlab.models._parts.activations import ACTIVATIONS
+from sandlab.models.base import Config, Model, configured
+from sandlab.models.layers import HookPoint, Linear, one_hot
 from sandlab.registry import register
 
 __all__ = ["MLP", "MLPConfig"]
@@ -71,41 +70,40 @@ class MLPLayer(nn.Module):
     def __init__(self, inputs: int, outputs: int, config: MLPConfig) -> None:
         super().__init__()
         self.drive = Linear(inputs, outputs, bias=config.bias, std=config.init_std)
-        self.hidden = Point()
+        self.hidden = HookPoint()
         self.activation = config.activation
 
     def forward(self, x: Tensor) -> Tensor:
         return self.hidden(ACTIVATIONS[self.activation](self.drive(x)))
 
 
-@register("models", "mlp")
+@register("models")
 class MLP(Model):
     """x ← φ(W x + b), layer by layer, then a linear readout; one answer for the whole input.
 
     Tokens (…, length) become one vector of length · vocab coordinates, position by position; real inputs (…, features)
     are taken as they are. Logits have a time axis of 1.
 
-    Activations: `embedded`, `layers.i.drive` (before φ), `layers.i.hidden`, `logits`.
+    Activations: `embed`, `layers.i.drive` (before φ), `layers.i.hidden`, `logits`.
     """
 
-    config_class = MLPConfig
     carries_members = True
     config: MLPConfig
 
-    def __init__(self, **options: Any) -> None:
-        config: MLPConfig = self.configure(options)
+    @configured(MLPConfig)
+    def __init__(self, config: MLPConfig) -> None:
         super().__init__(config)
         widths = (config.input_width, *config.hidden)
-        self.embedded = Point()
+        self.embed = HookPoint()
         self.layers = nn.ModuleList(MLPLayer(before, after, config) for before, after in pairwise(widths))
         outputs = config.outputs or config.vocab or 1
         self.unembed = Linear(widths[-1], outputs, bias=config.readout_bias, std=config.init_std)
         if config.zero_readout:
             nn.init.zeros_(self.unembed.weight)
-        self.logits = Point()
+        self.logits = HookPoint()
 
     def forward(self, inputs: Tensor) -> Float[Tensor, "*lead 1 outputs"]:
-        x = self.embedded(self._embed(inputs)).unsqueeze(-2)
+        x = self.embed(self._embed(inputs)).unsqueeze(-2)
         for layer in self.layers:
             x = layer(x)
         return self.logits(self.unembed(x))

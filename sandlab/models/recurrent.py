@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import choice, number
-from sandlab.models.activations import ACTIVATIONS
-from sandlab.models.layers import Linear, Point
-from sandlab.models.sequence import SequenceConfig, SequenceModel, State, flat, product_sum
+from sandlab.models._parts.activations import ACTIVATIONS
+from sandlab.models._parts.sequence import SequenceConfig, SequenceModel, State, flat, product_sum
+from sandlab.models.base import configured
+from sandlab.models.layers import HookPoint, Linear
 from sandlab.registry import register
 
 __all__ = ["LSTM", "RNN", "LSTMConfig", "LSTMLayer", "RNNConfig", "RNNLayer"]
@@ -67,7 +67,7 @@ class RNNLayer(nn.Module):
         self.activation = config.activation
         self.drive = Linear(inputs, config.width, bias=config.bias, std=config.init_std)
         self.weight = nn.Parameter(recurrent_matrix(config.width, config.recurrent_start, config.init_std))
-        self.state, self.hidden = Point(), Point()
+        self.state, self.hidden = HookPoint(), HookPoint()
 
     def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
         return self.advance(x, None)[0]
@@ -103,7 +103,7 @@ class LSTMLayer(nn.Module):
         self.weight = nn.Parameter(torch.cat(gates))
         if self.drive.bias is not None:
             nn.init.constant_(self.drive.bias[width : 2 * width], config.forget_bias)
-        self.cell, self.state, self.hidden = Point(), Point(), Point()
+        self.cell, self.state, self.hidden = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
         return self.advance(x, None)[0]
@@ -123,37 +123,35 @@ class LSTMLayer(nn.Module):
         return sequence, (hidden.reshape(*lead, width), cell.reshape(*lead, width))
 
 
-@register("models", "rnn")
+@register("models")
 class RNN(SequenceModel):
     """Elman network: h_t = φ(W₁ x_t + b + W₂ h_{t−1}), logits W h_t; with φ the identity, a linear recurrence.
 
-    Activations: `embedded`, `layers.i.{drive,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
+    Activations: `embed`, `layers.i.{drive,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
 
     Source: Elman 1990, "Finding structure in time".
     """
 
-    config_class = RNNConfig
     config: RNNConfig
 
-    def __init__(self, **options: Any) -> None:
-        config = self.configure(options)
+    @configured(RNNConfig)
+    def __init__(self, config: RNNConfig) -> None:
         super().__init__(config, [RNNLayer(inputs, config) for inputs in _input_widths(config)])
 
 
-@register("models", "lstm")
+@register("models")
 class LSTM(SequenceModel):
     """Long short-term memory: gates decide what the cell keeps, takes and shows.
 
-    Activations: `embedded`, `layers.i.{drive,cell,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
+    Activations: `embed`, `layers.i.{drive,cell,state,hidden}`, `logits`. `advance` reads a sequence in pieces.
 
     Source: Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000 (forget gate).
     """
 
-    config_class = LSTMConfig
     config: LSTMConfig
 
-    def __init__(self, **options: Any) -> None:
-        config = self.configure(options)
+    @configured(LSTMConfig)
+    def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config, [LSTMLayer(inputs, config) for inputs in _input_widths(config)])
 
 

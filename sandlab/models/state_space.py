@@ -11,10 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, require
-from sandlab.models.activations import ACTIVATIONS
-from sandlab.models.layers import Linear, Point, RMSNorm, against
-from sandlab.models.scan import linear_recurrence
-from sandlab.models.sequence import SequenceConfig, SequenceModel, State
+from sandlab.models._parts.activations import ACTIVATIONS
+from sandlab.models._parts.scan import linear_recurrence
+from sandlab.models._parts.sequence import SequenceConfig, SequenceModel, State
+from sandlab.models.base import configured
+from sandlab.models.layers import HookPoint, Linear, RMSNorm, against
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -85,7 +86,7 @@ class StateSpaceMixer(nn.Module):
     or 2σ(·) − 1 when signed. Selective: s = W_s u, B = W_B u, C = W_C u; fixed: s = 0, B and C are parameters [e, n].
     The output is W' (y ⊙ silu(W'' x)) when gated, else W' y.
 
-    Activations: `rise`, `convolution`, `gates` and `hidden` (…, time, channel, state), `read`, `fall`.
+    Activations: `in_proj`, `convolution`, `gates` and `hidden` (…, time, channel, state), `read`, `out_proj`.
     """
 
     def __init__(self, config: StateSpaceConfig) -> None:
@@ -93,7 +94,7 @@ class StateSpaceMixer(nn.Module):
         channels, states = config.expand * config.width, config.state_width
         self.selective, self.signed, self.activation = config.selective, config.signed, config.activation
         std = config.init_std
-        self.rise = Linear(config.width, channels, bias=config.bias, std=std)
+        self.in_proj = Linear(config.width, channels, bias=config.bias, std=std)
         reach = config.convolution
         self.convolution = ShortConvolution(channels, reach, bias=config.bias) if reach > 1 else None
         kept = 0.5 + 0.49 * torch.rand(channels, states)
@@ -111,14 +112,14 @@ class StateSpaceMixer(nn.Module):
         self.skip = nn.Parameter(torch.ones(channels))
         self.start = nn.Parameter(torch.zeros(channels, states)) if config.learned_start else None
         self.gate = Linear(config.width, channels, bias=config.bias, std=std) if config.gated else None
-        self.gates, self.hidden, self.read = Point(), Point(), Point()
-        self.fall = Linear(channels, config.width, bias=config.bias, std=std)
+        self.gates, self.hidden, self.read = HookPoint(), HookPoint(), HookPoint()
+        self.out_proj = Linear(channels, config.width, bias=config.bias, std=std)
 
     def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
         return self.advance(x, None)[0]
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
-        risen = self.rise(x)
+        risen = self.in_proj(x)
         u = risen if self.convolution is None else self.convolution(risen, None if state is None else state[1])
         u = ACTIVATIONS[self.activation](u)
         gates, drive = self._gates_and_drive(u)
@@ -127,7 +128,7 @@ class StateSpaceMixer(nn.Module):
         y = self.read((hidden * shown).sum(-1) + u * against(self.skip, u, 1))
         if self.gate is not None:
             y = y * F.silu(self.gate(x))
-        return self.fall(y), (hidden[..., -1, :, :], self._tail(risen, state))
+        return self.out_proj(y), (hidden[..., -1, :, :], self._tail(risen, state))
 
     def _gates_and_drive(self, u: Tensor) -> tuple[Tensor, Tensor]:
         wide = u.unsqueeze(-1)
@@ -160,13 +161,13 @@ class MixedLayer(nn.Module):
         self.mixer_name = name
         self.mixer_norm = RMSNorm(config.width)
         self.add_module(name, mixer)
-        self.middle = Point()
+        self.resid_mid = HookPoint()
         self.has_mlp = config.mlp != "none"
         if self.has_mlp:
             self.mlp_norm = RMSNorm(config.width)
             hidden = config.mlp_width or 4 * config.width
             self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
-        self.stream = Point()
+        self.resid_post = HookPoint()
 
     @property
     def mixer(self) -> Any:
@@ -180,11 +181,11 @@ class MixedLayer(nn.Module):
         return self._rest(x + added), state
 
     def _rest(self, x: Tensor) -> Tensor:
-        x = self.middle(x)
-        return self.stream(x + self.mlp(self.mlp_norm(x)) if self.has_mlp else x)
+        x = self.resid_mid(x)
+        return self.resid_post(x + self.mlp(self.mlp_norm(x)) if self.has_mlp else x)
 
 
-@register("models", "state-space")
+@register("models")
 class StateSpace(SequenceModel):
     """Stack of diagonal linear recurrences h_t = a_t ⊙ h_{t−1} + B_t u_t, computed by a parallel scan.
 
@@ -192,18 +193,17 @@ class StateSpace(SequenceModel):
     `signed` lets gates be negative, without which no finite precision tracks parity. See `StateSpaceMixer` for the
     formulas.
 
-    Activations: `embedded`, `layers.i.recurrence.{rise,convolution,gates,hidden,read,fall}`, `layers.i.middle`,
-    `layers.i.mlp.hidden`, `layers.i.stream`, `final`, `logits`. `advance` reads a sequence in pieces.
+    Activations: `embed`, `layers.i.recurrence.{in_proj,convolution,gates,hidden,read,out_proj}`, `layers.i.resid_mid`,
+    `layers.i.mlp.hidden`, `layers.i.resid_post`, `ln_final`, `logits`. `advance` reads a sequence in pieces.
 
     Source: Gu, Goel and Ré 2022 (S4); Gu and Dao 2023 (Mamba); Grazzi et al. 2024 and Sarrof, Veitsman and Hahn 2024
     (sign of the gates).
     """
 
-    config_class = StateSpaceConfig
     config: StateSpaceConfig
 
-    def __init__(self, **options: Any) -> None:
-        config = self.configure(options)
+    @configured(StateSpaceConfig)
+    def __init__(self, config: StateSpaceConfig) -> None:
         layers = [MixedLayer("recurrence", StateSpaceMixer(config), config) for _ in range(config.layers)]
         super().__init__(config, layers)
 

@@ -1,126 +1,172 @@
-"""Claims and findings: what a source says, and what was measured. A verdict is computed, never written by hand."""
+"""Claims and findings: what a source says, and what was measured. A verdict is computed, never written by hand.
+
+A claim is a function of a study's results, decorated with the quantity it measures and the interval it must lie in:
+
+    @study.claim(Share(above=0.5), at="Figure 3", paper="every run")
+    def end_is_trigram(results: Results) -> list[bool]:
+        \"\"\"At the end the predictions are nearest to the trigram.
+
+        Share of runs whose last plateau's nearest estimator is the trigram.
+        \"\"\"
+        return [stages.last.name == "trigram" for stages in results.stages]
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from scipy import stats
 
-from sandlab.errors import BadInput, choice
+from sandlab.errors import BadInput
 
-__all__ = [
-    "Above",
-    "Below",
-    "Between",
-    "Claim",
-    "Equals",
-    "Finding",
-    "Relation",
-    "judge",
-]
+__all__ = ["Claim", "Exact", "Finding", "Mean", "NotMeasured", "Noted", "Quantity", "Share", "Values", "judge"]
+
+Values: TypeAlias = "float | bool | Sequence[float] | Sequence[bool] | np.ndarray[Any, Any]"
 
 
-class Relation(Protocol):
-    """An interval of the real line that the quantity must lie in."""
-
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-
-    def __str__(self) -> str: ...
+class NotMeasured(Exception):
+    """Raised by a claim that the chosen settings leave no results for; the message says what is missing."""
 
 
 @dataclass(frozen=True)
-class Equals:
-    """quantity = value ± tolerance."""
+class Noted:
+    """Measured values with a sentence about them, for what is only known once they are there."""
 
-    value: float
-    tolerance: float
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        return self.value - self.tolerance, self.value + self.tolerance
-
-    def __str__(self) -> str:
-        return f"= {self.value:g} ± {self.tolerance:g}"
+    values: Values
+    note: str
 
 
-@dataclass(frozen=True)
-class Above:
-    """quantity > value."""
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """What the values of all seeds become, and the interval it must lie in: one of
 
-    value: float
+    above, below      strictly beyond a number; both: strictly between
+    equals, within    value ± tolerance
+    between           (low, high), ends included
+    """
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        return self.value, math.inf
+    above: float | None = None
+    below: float | None = None
+    equals: float | None = None
+    within: float | None = None
+    between: tuple[float, float] | None = None
 
-    def __str__(self) -> str:
-        return f"> {self.value:g}"
+    kind: ClassVar[str] = ""
 
-
-@dataclass(frozen=True)
-class Below:
-    """quantity < value. "A happens before B" is the difference of the two times, below 0."""
-
-    value: float
+    def __post_init__(self) -> None:
+        given = (self.above is not None or self.below is not None, self.equals is not None, self.between is not None)
+        if sum(given) != 1 or (self.equals is None) != (self.within is None):
+            raise BadInput(
+                f"{type(self).__name__} takes above and/or below, or equals with within, or between; got {self!r}"
+            )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return -math.inf, self.value
+        if self.between is not None:
+            return self.between
+        if self.equals is not None and self.within is not None:
+            return self.equals - self.within, self.equals + self.within
+        return (-math.inf if self.above is None else self.above), (math.inf if self.below is None else self.below)
+
+    def contains(self, low: float, high: float) -> bool:
+        """Whether the whole interval [low, high] lies where the quantity must lie."""
+        lower, upper = self.bounds
+        if self.between is not None or self.equals is not None:
+            return low >= lower and high <= upper
+        return low > lower and high < upper
+
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether [low, high] lies wholly outside."""
+        lower, upper = self.bounds
+        return high < lower or low > upper
+
+    def check(self, values: np.ndarray[Any, Any]) -> None:
+        """Refuse values of the wrong form."""
+
+    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+        """Confidence interval of the quantity."""
+        raise NotImplementedError
 
     def __str__(self) -> str:
-        return f"< {self.value:g}"
+        if self.between is not None:
+            return f"in [{self.between[0]:g}, {self.between[1]:g}]"
+        if self.equals is not None:
+            return f"= {self.equals:g} ± {self.within:g}"
+        parts = [f"> {self.above:g}"] if self.above is not None else []
+        parts += [f"< {self.below:g}"] if self.below is not None else []
+        return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class Between:
-    """low ≤ quantity ≤ high."""
+@dataclass(frozen=True, kw_only=True)
+class Exact(Quantity):
+    """Numbers that no random draw enters: each of them must lie in the interval."""
 
-    low: float
-    high: float
+    kind: ClassVar[str] = "exact"
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        return self.low, self.high
+    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+        return float(values.min()), float(values.max())
 
-    def __str__(self) -> str:
-        return f"in [{self.low:g}, {self.high:g}]"
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Quantity):
+    """Mean over seeds, with Student's t interval. One seed has no interval: inconclusive, however good it looks."""
+
+    kind: ClassVar[str] = "mean"
+
+    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+        if values.size == 1:
+            return -math.inf, math.inf
+        spread = float(values.std(ddof=1)) / math.sqrt(values.size)
+        reach = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1)) * spread
+        return float(values.mean()) - reach, float(values.mean()) + reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Quantity):
+    """Share of seeds for which a yes/no question is answered yes, with Wilson's interval."""
+
+    kind: ClassVar[str] = "share"
+
+    def check(self, values: np.ndarray[Any, Any]) -> None:
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise BadInput(f"a share counts yes/no answers, got {values.tolist()}")
+
+    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+        found = stats.binomtest(int(values.sum()), values.size).proportion_ci(confidence, method="wilson")
+        return float(found.low), float(found.high)
 
 
 @dataclass(frozen=True)
 class Claim:
     """One sentence of a source that can be measured.
 
-    id          "study-name.short-word", unique
+    id          "study-name.short-name", unique
     statement   one sentence in our own words
-    source      authors, year, section or figure
     quantity    what is measured, in words
-    relation    the interval it must lie in
+    relation    the quantity and the interval it must lie in
+    source      authors, year, section or figure
+    measure     the function of the study's results that gives the values, one per seed
     paper       the source's own value, as text (empty when it gives none)
-    over        how values of several seeds become one: their "mean", or the "share" of seeds for which a yes/no holds
-    exact       the quantity is computed, not sampled: one value decides
     held        whether the source says the claim is true (False: a corrected misprint, expected to fail)
     presets     presets in which the claim is measured
+    note        what was learnt, shown beside the finding
     """
 
     id: str
     statement: str
-    source: str
     quantity: str
-    relation: Relation
+    relation: Quantity
+    source: str
+    measure: Callable[[Any], Values | Noted] = field(repr=False)
     paper: str = ""
-    over: str = "mean"
-    exact: bool = False
     held: bool = True
-    confidence: float = 0.95
     presets: tuple[str, ...] = ("quick", "full")
-
-    def __post_init__(self) -> None:
-        choice("over", self.over, ("mean", "share"))
+    note: str = ""
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -142,6 +188,7 @@ class Finding:
     count: int
     confidence: float
     note: str = ""
+    kind: str = ""
     values: tuple[float, ...] = field(default=(), repr=False)
 
     @property
@@ -152,22 +199,28 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Finding:
+        """A finding as it was stored; fields that this version does not know are left out."""
+        numbers = {name: float(row[name]) for name in ("mean", "spread", "low", "high", "confidence")}
+        known = {each.name for each in fields(cls)}
+        kept = {name: value for name, value in row.items() if name in known}
+        return cls(**{**kept, **numbers, "values": tuple(float(value) for value in row["values"])})
 
-def judge(claim: Claim, values: Sequence[float] | np.ndarray | float, note: str = "") -> Finding:
+
+def judge(claim: Claim, measured: Values | Noted) -> Finding:
     """Compare the measured values (one per seed) with the claim.
 
-    mean:   Student-t interval of the mean; share: Wilson interval of the share of seeds that say yes.
-    holds when the whole interval lies in the relation, fails when it lies wholly outside, else inconclusive.
-    One value of a sampled quantity has no interval: inconclusive, however good it looks.
+    holds when the whole interval lies in the relation, fails when it lies wholly outside, else inconclusive. An exact
+    quantity that is not wholly inside fails.
     """
+    values, note = (measured.values, measured.note) if isinstance(measured, Noted) else (measured, claim.note)
     sample = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if sample.ndim != 1 or sample.size == 0:
         raise BadInput(f"claim {claim.id} needs one value per seed, got an array of shape {sample.shape}")
-    if claim.over == "share" and not np.isin(sample, (0.0, 1.0)).all():
-        raise BadInput(f"claim {claim.id} counts yes/no answers, got {sample.tolist()}")
+    claim.relation.check(sample)
     mean = float(sample.mean())
-    spread = float(sample.std(ddof=1)) if sample.size > 1 else 0.0
-    low, high = _interval(claim, sample, mean, spread)
+    low, high = claim.relation.interval(sample, claim.confidence)
     return Finding(
         claim=claim.id,
         statement=claim.statement,
@@ -176,38 +229,22 @@ def judge(claim: Claim, values: Sequence[float] | np.ndarray | float, note: str 
         relation=str(claim.relation),
         paper=claim.paper,
         held=claim.held,
-        verdict=_verdict(claim, mean, low, high, sample.size),
+        verdict=_verdict(claim.relation, mean, low, high),
         mean=mean,
-        spread=spread,
+        spread=float(sample.std(ddof=1)) if sample.size > 1 else 0.0,
         low=low,
         high=high,
         count=int(sample.size),
         confidence=claim.confidence,
         note=note,
+        kind=claim.relation.kind,
         values=tuple(sample.tolist()),
     )
 
 
-def _interval(claim: Claim, sample: np.ndarray, mean: float, spread: float) -> tuple[float, float]:
-    if claim.exact:
-        return float(sample.min()), float(sample.max())
-    if claim.over == "share":
-        result = stats.binomtest(int(sample.sum()), sample.size).proportion_ci(claim.confidence, method="wilson")
-        return float(result.low), float(result.high)
-    if sample.size == 1:
-        return -math.inf, math.inf
-    reach = float(stats.t.ppf(0.5 + claim.confidence / 2, sample.size - 1)) * spread / math.sqrt(sample.size)
-    return mean - reach, mean + reach
-
-
-def _verdict(claim: Claim, mean: float, low: float, high: float, count: int) -> str:
-    lower, upper = claim.relation.bounds
+def _verdict(relation: Quantity, mean: float, low: float, high: float) -> str:
     if not math.isfinite(mean):
         return "fails"
-    strict = isinstance(claim.relation, (Above, Below))
-    inside = (low > lower and high < upper) if strict else (low >= lower and high <= upper)
-    if inside:
+    if relation.contains(low, high):
         return "holds"
-    if claim.exact:
-        return "fails"
-    return "fails" if high < lower or low > upper else "inconclusive"
+    return "fails" if isinstance(relation, Exact) or relation.excludes(low, high) else "inconclusive"

@@ -16,13 +16,13 @@ from sandlab.errors import BadInput, number, require
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import name_of, register
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.chains import draw
-from sandlab.worlds.markov import InContextMarkov, MarkovChain
+from sandlab.worlds.markov._walk import draw
+from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
 
 __all__ = ["Mixture"]
 
 
-@register("worlds", "mixture")
+@register("worlds")
 @dataclass(frozen=True)
 class Mixture(World):
     """A mixture of token worlds with a task token in front.

@@ -13,7 +13,7 @@ from torch import Tensor
 from sandlab.errors import integer, require
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
-from sandlab.worlds.bigram_text import last_occurrence
+from sandlab.worlds.markov.bigram_text import last_occurrence
 
 __all__ = ["AssociativeRecall", "CopyString", "InductionTask", "KHopInduction", "NeedleRetrieval"]
 
@@ -39,7 +39,7 @@ def _distinct(n: int, count: int, among: int, rng: torch.Generator) -> Int[Tenso
     return torch.from_numpy(np.ascontiguousarray(deck.reshape(among, n)[:count].T))
 
 
-@register("worlds", "induction-task")
+@register("worlds")
 @dataclass(frozen=True)
 class InductionTask(World):
     """… A B … A → B: the last token occurred once before, the answer is what followed it then.
@@ -79,7 +79,7 @@ class InductionTask(World):
         return _sure(batch.inputs.gather(1, before + 1), self.states)
 
 
-@register("worlds", "k-hop-induction")
+@register("worlds")
 @dataclass(frozen=True)
 class KHopInduction(World):
     """The induction head applied k times: find(i) = max{j ≤ i : x_{j−1} = x_i}, the answer at i is x_{find^k(i)}.
@@ -132,7 +132,7 @@ class KHopInduction(World):
         return torch.where(found >= 0, tokens.gather(1, found.clamp(min=0)), self.states)
 
 
-@register("worlds", "copy-string")
+@register("worlds")
 @dataclass(frozen=True)
 class CopyString(World):
     """A random string, a separator, and the string again: inputs s_1 … s_n # s_1 … s_{n−1}, answers s_1 … s_n.
@@ -179,7 +179,7 @@ class CopyString(World):
         return _sure(batch.inputs[:, : self.size], self.vocab)
 
 
-@register("worlds", "associative-recall")
+@register("worlds")
 @dataclass(frozen=True)
 class AssociativeRecall(World):
     """Multi-query associative recall: k_1 v_1 … k_N v_N, then M of the keys again, each asking for its value.
@@ -233,7 +233,7 @@ class AssociativeRecall(World):
         return _sure(memory[:, 1::2].gather(1, place), self.vocab)
 
 
-@register("worlds", "needle-retrieval")
+@register("worlds")
 @dataclass(frozen=True)
 class NeedleRetrieval(World):
     """A random string and then a place: s_1 … s_n i → s_i. The INDEX problem of communication complexity.

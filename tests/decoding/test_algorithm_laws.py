@@ -16,12 +16,13 @@ import torch
 from scipy import stats
 
 import sandlab as sl
-from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.blocks import BlockBestOfN
-from sandlab.decoding.rejection import BestOfN, EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
-from sandlab.decoding.sampling import Greedy, Nucleus, Temperature
-from sandlab.decoding.session import Status
-from sandlab.decoding.tree_laws import (
+from sandlab.decoding._session.session import Status
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.decoders.blocks import BlockBestOfN
+from sandlab.decoding.decoders.rejection import BestOfN, EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
+from sandlab.decoding.decoders.sampling import Greedy, Nucleus, Temperature
+from sandlab.decoding.decoders.walks import VGB, SinclairJerrum, ValueGuided
+from sandlab.decoding.exact.distributions import (
     backtracking_law,
     best_of_n_law,
     block_best_of_n_law,
@@ -30,9 +31,8 @@ from sandlab.decoding.tree_laws import (
     tokenwise_law,
     value_guided_law,
 )
-from sandlab.decoding.tree_walks import TreeWalk, first_leaf_law
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator, node_numbers
-from sandlab.decoding.walks import VGB, SinclairJerrum, ValueGuided
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator, node_numbers
+from sandlab.decoding.exact.walks import TreeWalk, first_leaf_law
 
 Levels = list[np.ndarray]
 

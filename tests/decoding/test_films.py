@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import sandlab as sl
-from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.blocks import BlockBestOfN
-from sandlab.decoding.rejection import BestOfN, ExhaustiveSearch, TokenwiseRejection
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.decoders.blocks import BlockBestOfN
+from sandlab.decoding.decoders.rejection import BestOfN, ExhaustiveSearch, TokenwiseRejection
+from sandlab.decoding.decoders.walks import VGB
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.traces import draw_trace, lifetimes
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.walk_film import WalkFilm, moments
-from sandlab.decoding.walks import VGB
 from sandlab.figures import new
 
 DECODERS = [

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.decoding.earley import ContextFreeGrammar, EarleyVerifier
-from sandlab.decoding.regular import AutomatonVerifier
-from sandlab.decoding.rejection import TokenwiseRejection
-from sandlab.decoding.trees import Tree, TreeGenerator
-from sandlab.decoding.verifiers import LanguageVerifier
+from sandlab.decoding.decoders.rejection import TokenwiseRejection
+from sandlab.decoding.exact.trees import Tree, TreeGenerator
+from sandlab.decoding.verifiers.base import LanguageVerifier
+from sandlab.decoding.verifiers.earley import ContextFreeGrammar, EarleyVerifier
+from sandlab.decoding.verifiers.regular import AutomatonVerifier
 from sandlab.worlds.automata.machine import Automaton
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 BRACKETS = "S = ( S ) S | [ S ] S |"
 GRAMMARS = {

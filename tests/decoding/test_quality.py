@@ -8,11 +8,11 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 import sandlab as sl
+from sandlab.decoding.decoders.rejection import Rejection, TokenwiseRejection
+from sandlab.decoding.decoders.sampling import Temperature
+from sandlab.decoding.exact.distributions import divergence, restricted_law, tokenwise_law, total_variation
+from sandlab.decoding.exact.trees import Tree
 from sandlab.decoding.quality import draw_quality, faithfulness, verifier_quality
-from sandlab.decoding.rejection import Rejection, TokenwiseRejection
-from sandlab.decoding.sampling import Temperature
-from sandlab.decoding.tree_laws import divergence, restricted_law, tokenwise_law, total_variation
-from sandlab.decoding.trees import Tree
 from sandlab.figures import new
 
 

@@ -12,11 +12,11 @@ from toys import Toy, average, uniform
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.lab.cache import Damaged
-from sandlab.lab.executors import Local
-from sandlab.lab.jobs import JobFailed, task
+from sandlab.lab._exec.executors import Local
+from sandlab.lab._exec.jobs import JobFailed, task
+from sandlab.lab._store.cache import Damaged
+from sandlab.lab._store.store import Store
 from sandlab.lab.laboratory import Laboratory
-from sandlab.lab.store import Store
 
 
 @pytest.fixture

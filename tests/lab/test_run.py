@@ -17,15 +17,15 @@ from toys import Plan, Toy, average, uniform
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.lab.display import shown
-from sandlab.lab.environment import environment, machine
-from sandlab.lab.executors import Local, executor
-from sandlab.lab.jobs import JobFailed, Needs, task
+from sandlab.lab._exec.executors import Local, executor
+from sandlab.lab._exec.jobs import JobFailed, Resources, task
+from sandlab.lab._exec.processes import Processes
+from sandlab.lab._report.display import shown
+from sandlab.lab._report.publish import publish_latest
+from sandlab.lab._report.site import write_site
+from sandlab.lab._store.environment import environment, machine
+from sandlab.lab._store.store import Store, plain
 from sandlab.lab.laboratory import Laboratory, Progress
-from sandlab.lab.processes import Processes
-from sandlab.lab.publish import publish_latest
-from sandlab.lab.site import write_site
-from sandlab.lab.store import Store, plain
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_passing_failure_is_tried_again_and_a_lasting_one_raised(tmp_path, mon
 
 @pytest.mark.parametrize("other_finishes", [True, False])
 def test_a_job_claimed_by_another_run_is_waited_for(tmp_path, count, other_finishes):
-    from sandlab.lab.jobs import execute
+    from sandlab.lab._exec.jobs import execute
 
     store, sent = Store.open(tmp_path / "runs"), task(average, Toy(0))
     other = store.cache.claim(sent.key)
@@ -188,7 +188,7 @@ class Flaky(Local):
         self.failures = failures
 
     def collect(self, timeout: float):
-        from sandlab.lab.jobs import Failed
+        from sandlab.lab._exec.jobs import Failed
 
         if self.failures:
             self.failures -= 1
@@ -215,8 +215,8 @@ def test_a_worker_serves_jobs_until_its_pipe_closes():
     import pickle
     import threading
 
-    from sandlab.lab.codec import decode
-    from sandlab.lab.processes import _serve
+    from sandlab.lab._exec.processes import _serve
+    from sandlab.lab._store.codec import decode
 
     mine, theirs = multiprocessing.Pipe()
     worker = threading.Thread(target=_serve, args=(theirs,))
@@ -248,7 +248,7 @@ def test_a_worker_killed_while_idle_is_replaced():
 def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not():
     import pickle
 
-    from sandlab.lab.cluster import _compute, _knock
+    from sandlab.lab._exec.cluster import _compute, _knock
 
     done = _compute(pickle.dumps(task(average, Toy(0))), [*sys.path, "/no/such/folder"])
     assert done.seconds >= 0
@@ -262,19 +262,19 @@ def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not():
 def test_a_job_runs_with_as_many_torch_threads_as_it_asks_for_cores(monkeypatch):
     import torch
 
-    from sandlab.lab.codec import decode
-    from sandlab.lab.jobs import execute
+    from sandlab.lab._exec.jobs import execute
+    from sandlab.lab._store.codec import decode
 
     before = torch.get_num_threads()
     monkeypatch.setattr(toys.threads, "needs", {"cpus": 3}, raising=False)
     done = execute(task(toys.threads, Toy(0)))
     assert decode(done.payload) == 3
     assert torch.get_num_threads() == before
-    assert Needs.of(average, Toy(0)) == Needs(1, 0, 0)
-    assert Needs.of(average, Toy(0, device="cuda")) == Needs(1, 1, 0)
+    assert Resources.of(average, Toy(0)) == Resources(1, 0, 0)
+    assert Resources.of(average, Toy(0, device="cuda")) == Resources(1, 1, 0)
     monkeypatch.setattr(toys.threads, "needs", {"cores": 3})
     with pytest.raises(BadInput, match="cpus, gpus and memory"):
-        Needs.of(toys.threads, Toy(0))
+        Resources.of(toys.threads, Toy(0))
 
 
 def test_the_report_is_a_site_that_needs_no_network(tmp_path):
@@ -334,7 +334,7 @@ def test_a_report_shows_itself_in_a_notebook(tmp_path):
 
 
 def test_text_in_the_report_cannot_become_markup():
-    from sandlab.lab.html import element, prose, table
+    from sandlab.lab._report.html import element, prose, table
 
     assert element("p", "<script>", title='"') == '<p title="&quot;">&lt;script&gt;</p>'
     assert "<script>" not in table(["a"], [["<script>"]])
@@ -370,7 +370,7 @@ def test_every_json_reader_understands_what_is_not_finite():
 
 
 def test_progress_is_lines_where_there_is_no_terminal_and_a_bar_where_there_is(monkeypatch, capsys):
-    from sandlab.lab import display
+    from sandlab.lab._report import display
 
     monkeypatch.setattr(display, "_PATIENCE", 0.0)
     progress = Progress("training", 4, done=1, cached=1, running=2, status={"nodes": 2})

@@ -11,8 +11,8 @@ import numpy as np
 
 from sandlab.errors import integer
 from sandlab.figures import new
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim, Equals
+from sandlab.studies.study import Lab, Outcome, study
 
 LOG = "TOY_LOG"
 

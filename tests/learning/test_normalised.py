@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.learning.optimizers import Normalised
+from sandlab.learning.optim import Normalised
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.worlds.base import Batch
@@ -47,8 +47,10 @@ def test_training_takes_the_step_that_autograd_says():
         with sl.models.seeded(seed):
             return torch.nn.Linear(4, 2)
 
-    crowd = Population(build, seeds=[0, 1])
-    train(crowd, Fixed(), steps=1, batch_size=6, rng=sl.rng(0), optimizer="normalised", lr=[0.1, 0.3], progress=False)
+    population = Population(build, seeds=[0, 1])
+    train(
+        population, Fixed(), steps=1, batch_size=6, rng=sl.rng(0), optimizer="normalised", lr=[0.1, 0.3], progress=False
+    )
     batch = Fixed().sample(6, rng=sl.rng(0))
     for seed, rate in enumerate((0.1, 0.3)):
         model = build(seed)
@@ -56,4 +58,4 @@ def test_training_takes_the_step_that_autograd_says():
         length = torch.cat([weight.grad.flatten() for weight in model.parameters()]).norm()
         for name, weight in model.named_parameters():
             expected = weight.detach() - rate * weight.grad / length
-            torch.testing.assert_close(crowd.member(seed).state_dict()[name], expected, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(population.member(seed).state_dict()[name], expected, rtol=1e-5, atol=1e-6)

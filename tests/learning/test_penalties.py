@@ -7,7 +7,7 @@ import sandlab as sl
 from sandlab.learning.objectives import CrossEntropy, Forward
 from sandlab.learning.penalties import InvariantLogits, Penalised, SequenceMean, Sharpening, row_sharpness
 from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop import FlipFlopTransduction
+from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
 WORLD = FlipFlopTransduction(length=12, idle=0.7)
 
@@ -40,9 +40,9 @@ def test_the_schedules_have_their_stated_shapes() -> None:
 
 def test_a_penalised_loss_is_the_plain_one_plus_the_weighted_mean_entropy() -> None:
     net, batch = model(), WORLD.sample(5, rng=sl.rng(1))
-    with sl.record(net, "layers.*.attention.pattern") as tape:
+    with sl.record(net, "layers.*.attention.pattern") as cache:
         logits = net(batch.inputs)
-    entropy = torch.stack([row_sharpness(tape[name], "entropy").mean() for name in tape]).mean()
+    entropy = torch.stack([row_sharpness(cache[name], "entropy").mean() for name in cache]).mean()
     objective = Penalised(CrossEntropy(), (Sharpening(0.3),))
     whole = objective.whole(Forward(net, net, 0), batch)
     assert float(whole.detach()) == pytest.approx(
@@ -55,8 +55,8 @@ def test_a_penalised_loss_is_the_plain_one_plus_the_weighted_mean_entropy() -> N
 def test_members_of_a_penalised_population_follow_the_runs_of_their_own(strategy: str) -> None:
     objective = Penalised(CrossEntropy(), (Sharpening(0.1),))
     options = {"steps": 20, "batch_size": 16, "objective": objective, "lr": 1e-3}
-    crowd = sl.learning.Population(lambda seed: model(seed), seeds=[0, 1, 2], strategy=strategy)
-    together = sl.learning.train(crowd, WORLD, rng=sl.rng(2), **options)
+    population = sl.learning.Population(lambda seed: model(seed), seeds=[0, 1, 2], strategy=strategy)
+    together = sl.learning.train(population, WORLD, rng=sl.rng(2), **options)
     for seed, history in enumerate(together):
         alone = sl.learning.train(model(seed), WORLD, rng=sl.rng(2), **options)
         assert abs(alone.loss - history.loss).max() < 1e-4

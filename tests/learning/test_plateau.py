@@ -25,7 +25,7 @@ def test_rates_are_those_of_torchs_scheduler(patience):
 
 
 def test_each_member_has_its_own_rate_and_a_lower_one_moves_it_less():
-    crowd = sl.learning.Population(lambda seed: sl.models.LSTM(vocab=2, width=4), seeds=[0, 0])
+    population = sl.learning.Population(lambda seed: sl.models.LSTM(vocab=2, width=4), seeds=[0, 0])
     plateau = Plateau(0.01, patience=0)
 
     def one_member_stands_still(model):
@@ -33,7 +33,7 @@ def test_each_member_has_its_own_rate_and_a_lower_one_moves_it_less():
         return {"loss": torch.tensor([1.0 / (1 + step), 1.0])}
 
     sl.learning.train(
-        crowd,
+        population,
         Cyclic(length=6),
         steps=6,
         batch_size=4,
@@ -45,7 +45,7 @@ def test_each_member_has_its_own_rate_and_a_lower_one_moves_it_less():
     )
     assert plateau.rates[-1].tolist() == [1.0, 0.5**6]
     start = sl.learning.Population(lambda seed: sl.models.LSTM(vocab=2, width=4), seeds=[0, 0])
-    moved = (crowd.rows[0] - start.rows[0]).detach().norm(dim=1)
+    moved = (population.rows[0] - start.rows[0]).detach().norm(dim=1)
     assert moved[1] < 0.7 * moved[0]
 
 

@@ -81,8 +81,8 @@ def test_members_of_every_model_follow_the_same_seed_trained_alone(variant: str)
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_way_of_computing_members_gives_the_same_losses_and_gradients(variant: str) -> None:
+    from sandlab.learning._engine.backends import StackedModels
     from sandlab.learning.objectives import as_objective
-    from sandlab.learning.trainees import Crowd
 
     objective = as_objective("last-label")
     batch = objective.prepare(WORLD.sample(8, rng=sl.rng(0)), rng=sl.rng(0))
@@ -91,9 +91,9 @@ def test_every_way_of_computing_members_gives_the_same_losses_and_gradients(vari
         population = sl.learning.Population(lambda seed: build(variant), seeds=[1, 2, 3], strategy=strategy)
         if strategy == "native" and not population.carries_members:
             continue
-        crowd = Crowd(population)
-        crowd.choose(batch, objective)
-        losses, gradients = crowd.compute(batch, objective)
+        backend = StackedModels(population)
+        backend.choose(batch, objective)
+        losses, gradients = backend.compute(batch, objective)
         results.append((losses, gradients[0].clone(), population(batch.inputs).detach()))
     for other in results[1:]:
         for value, expected in zip(other, results[0]):
@@ -108,18 +108,18 @@ def transformer(seed: int = 0) -> nn.Module:
 def test_record_and_replace_reach_inside_a_population(strategy: str) -> None:
     population = sl.learning.Population(transformer, seeds=[1, 2, 3], strategy=strategy)
     inputs = WORLD.sample(4, rng=sl.rng(0)).inputs
-    with sl.record(population, "layers.0.attention.pattern") as tape:
+    with sl.record(population, "layers.0.attention.pattern") as cache:
         logits = population(inputs)
-    patterns = tape["layers.0.attention.pattern"]
+    patterns = cache["layers.0.attention.pattern"]
     assert patterns.shape == (3, 4, 1, 10, 10)
     uniform = torch.ones(10, 10).tril() / torch.arange(1, 11).unsqueeze(1)
-    with sl.replace(population, {"layers.0.attention.pattern": uniform}):
+    with sl.patch(population, {"layers.0.attention.pattern": uniform}):
         changed = population(inputs)
     for place, member in enumerate(population.members()):
         with sl.record(member, "layers.0.attention.pattern") as own:
             torch.testing.assert_close(member(inputs), logits[place], atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(own["layers.0.attention.pattern"], patterns[place], atol=1e-6, rtol=1e-5)
-        with sl.replace(member, {"layers.0.attention.pattern": uniform}):
+        with sl.patch(member, {"layers.0.attention.pattern": uniform}):
             torch.testing.assert_close(member(inputs), changed[place], atol=1e-6, rtol=1e-5)
 
 
@@ -127,12 +127,12 @@ def test_a_replaced_activation_stays_replaced_while_a_population_trains() -> Non
     uniform = torch.ones(10, 10).tril() / torch.arange(1, 11).unsqueeze(1)
     population = sl.learning.Population(transformer, seeds=[4, 5])
     before = population.stacked["layers.0.attention.query.weight"].detach().clone()
-    with sl.replace(population, {"layers.0.attention.pattern": uniform}):
+    with sl.patch(population, {"layers.0.attention.pattern": uniform}):
         histories = sl.learning.train(population, WORLD, steps=5, rng=sl.rng(0))
     assert torch.equal(population.stacked["layers.0.attention.query.weight"], before)
     with sl.models.seeded(5):
         model = transformer()
-    with sl.replace(model, {"layers.0.attention.pattern": uniform}):
+    with sl.patch(model, {"layers.0.attention.pattern": uniform}):
         alone = sl.learning.train(model, WORLD, steps=5, rng=sl.rng(0))
     np.testing.assert_allclose(histories[1].loss, alone.loss, atol=1e-5)
 

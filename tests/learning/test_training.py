@@ -12,8 +12,8 @@ from torch import nn
 
 import sandlab as sl
 from sandlab.errors import BadInput
+from sandlab.learning._engine.loop import Diverged
 from sandlab.learning.objectives import CrossEntropy, LastLabel, MaskedToken, NextToken, PositionLabel, SoftTarget
-from sandlab.learning.runs import Diverged
 from sandlab.worlds.base import Batch, cross_entropy
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from sandlab.errors import BadInput
 from sandlab.lenses import hessian_matrix, hessian_product, hessian_spectrum, lanczos
-from sandlab.lenses.flat import FlatLoss
+from sandlab.lenses._flat import FlatLoss
 from sandlab.models import Transformer
 from sandlab.models.base import seeded
 from sandlab.random import rng

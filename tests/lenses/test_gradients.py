@@ -50,12 +50,14 @@ def test_an_empty_group_is_refused():
 
 def test_a_population_gives_each_member_the_norms_it_has_alone():
     _, batch = problem()
-    crowd = Population(lambda seed: Transformer(vocab=3, length=5, layers=1, width=8, init_std=0.3), seeds=range(3))
-    together = gradient_norms(crowd, batch)
+    population = Population(
+        lambda seed: Transformer(vocab=3, length=5, layers=1, width=8, init_std=0.3), seeds=range(3)
+    )
+    together = gradient_norms(population, batch)
     for place in range(3):
-        alone = gradient_norms(crowd.member(place), batch)
+        alone = gradient_norms(population.member(place), batch)
         assert set(alone) == set(together)
         for group, norm in alone.items():
             assert float(together[group][place]) == pytest.approx(norm, rel=1e-4, abs=1e-7)
     with pytest.raises(BadInput, match="batch"):
-        gradient_norms(crowd, lambda model: torch.tensor(0.0))
+        gradient_norms(population, lambda model: torch.tensor(0.0))

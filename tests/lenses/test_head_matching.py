@@ -10,7 +10,7 @@ from sandlab.circuits import parent_heads_estimator
 from sandlab.errors import BadInput
 from sandlab.lenses import attention_maps, attention_on_parents, match_heads
 from sandlab.random import rng
-from sandlab.worlds.causal_graphs import skip_parents
+from sandlab.worlds.markov.causal_graphs import skip_parents
 
 PARENTS = [(), (), (1, 0), (2, 0), (3, 1)]
 

@@ -11,9 +11,9 @@ from scipy import integrate
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.learning.nce import NCEProblem
-from sandlab.learning.nce_descent import optimise
-from sandlab.lenses.nce_annulus import (
+from sandlab.learning.nce.descent import optimise
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.lenses.nce.annulus import (
     annulus_points,
     decay_exponent,
     flattest_ring,
@@ -22,8 +22,8 @@ from sandlab.lenses.nce_annulus import (
     mean_distance,
     tail_terms,
 )
-from sandlab.lenses.nce_bounds import gd_step_lower_bound, newton_step_lower_bound
-from sandlab.lenses.nce_constants import (
+from sandlab.lenses.nce.bounds import gd_step_lower_bound, newton_step_lower_bound
+from sandlab.lenses.nce.constants import (
     bhattacharyya,
     condition_number,
     curvature_range,
@@ -31,9 +31,15 @@ from sandlab.lenses.nce_constants import (
     hessian_neighbourhood,
     nce_spectrum,
 )
-from sandlab.lenses.nce_pictures import animate_path, draw_chasm, draw_landscape, draw_surface, nce_landscape
-from sandlab.worlds.families import BernoulliProduct, CategoricalFamily, DiagonalGaussian, GaussianMean, PoissonFamily
-from sandlab.worlds.gaussians import DiagonalGaussians, GaussianMeans
+from sandlab.lenses.nce.pictures import animate_path, draw_chasm, draw_landscape, draw_surface, nce_landscape
+from sandlab.worlds.nce.families import (
+    BernoulliProduct,
+    CategoricalFamily,
+    DiagonalGaussian,
+    GaussianMean,
+    PoissonFamily,
+)
+from sandlab.worlds.nce.gaussians import DiagonalGaussians, GaussianMeans
 
 # R, σ_max(H*)/e^(−R²/8), σ_min(H*)/e^(−R²/8)
 SPECTRA = [

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from sandlab.errors import BadInput
-from sandlab.lenses.flat import FlatLoss
+from sandlab.lenses._flat import FlatLoss
 from sandlab.lenses.predictions import evaluating, log_predictions, mean_loss
 from sandlab.models import Transformer
 from sandlab.models.base import seeded

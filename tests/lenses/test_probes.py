@@ -54,9 +54,9 @@ def test_whole_groups_are_held_out():
 def test_the_current_token_can_be_read_from_the_embedding_and_marked_positions_are_left_out():
     model = Transformer(vocab=4, length=6, layers=1, width=16, positions="none", init_std=1.0)
     tokens = torch.randint(4, (80, 6), generator=rng(0))
-    assert probe_activation(model, tokens, "embedded", tokens, rng=rng(1)).test == 1.0
+    assert probe_activation(model, tokens, "embed", tokens, rng=rng(1)).test == 1.0
     half = torch.where(torch.arange(6) % 2 == 0, tokens, -1)
-    assert probe_activation(model, tokens, "embedded", half, rng=rng(1)).test == 1.0
+    assert probe_activation(model, tokens, "embed", half, rng=rng(1)).test == 1.0
 
 
 def test_one_class_only_is_refused():

@@ -54,8 +54,8 @@ def test_the_film_keeps_a_spectrum_every_so_many_steps():
 
 
 def test_a_population_has_one_spectrum_per_member():
-    crowd = Population(lambda seed: Transformer(vocab=3, length=4, layers=1, width=6, init_std=1.0), seeds=[3, 5])
-    found = singular_values(crowd, "*.mlp.rise.weight")["layers.0.mlp.rise.weight"]
+    population = Population(lambda seed: Transformer(vocab=3, length=4, layers=1, width=6, init_std=1.0), seeds=[3, 5])
+    found = singular_values(population, "*.mlp.up_proj.weight")["layers.0.mlp.up_proj.weight"]
     for place in range(2):
-        alone = singular_values(crowd.member(place), "*.mlp.rise.weight")["layers.0.mlp.rise.weight"]
+        alone = singular_values(population.member(place), "*.mlp.up_proj.weight")["layers.0.mlp.up_proj.weight"]
         np.testing.assert_allclose(found[place], alone)

@@ -38,9 +38,9 @@ def test_activations_lists_what_can_be_recorded() -> None:
     model = Transformer(vocab=3, length=4, layers=1)
     names = model.activations()
     assert "layers.0.attention.pattern" in names
-    with sl.record(model, *names) as tape:
+    with sl.record(model, *names) as cache:
         model(torch.tensor([[0, 1]]))
-    assert list(names) != [] and set(names) == set(tape)
+    assert list(names) != [] and set(names) == set(cache)
 
 
 def test_counts_and_places() -> None:

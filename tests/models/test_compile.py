@@ -9,11 +9,11 @@ import torch
 from torch.func import functional_call, stack_module_state
 
 from sandlab.models.base import Model, seeded
-from sandlab.models.disentangled import DisentangledTransformer
 from sandlab.models.hybrid import Hybrid
+from sandlab.models.markov.disentangled import DisentangledTransformer
 from sandlab.models.mlp import MLP
+from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.models.recurrent import LSTM, RNN
-from sandlab.models.simplified import SimplifiedTransformer
 from sandlab.models.state_space import StateSpace
 from sandlab.models.transformer import Transformer
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from sandlab.errors import BadInput
 from sandlab.models.base import seeded
 from sandlab.models.convert import from_hugging_face, to_hugging_face, to_transformer_lens
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.models.transformer import Transformer
 
 
@@ -89,10 +89,10 @@ def test_a_gpt2_of_theirs_becomes_a_transformer_of_ours(dtype, tie: bool, activa
     assert not model.training
     with torch.no_grad():
         torch.testing.assert_close(model(tokens), gpt2(tokens).logits, rtol=1e-5, atol=1e-5)
-    with record(model, "layers.*.stream") as tape, torch.no_grad():
+    with record(model, "layers.*.resid_post") as activations, torch.no_grad():
         model(tokens)
         hidden = gpt2(tokens, output_hidden_states=True).hidden_states
-    torch.testing.assert_close(tape["layers.0.stream"], hidden[1], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(activations["layers.0.resid_post"], hidden[1], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("options", BOTH + LENS_ONLY, ids=str)
@@ -107,13 +107,13 @@ def test_transformer_lens_computes_the_same_logits(options: dict, tokens: Tensor
 def test_transformer_lens_sees_the_same_patterns(tokens: Tensor) -> None:
     model = build()
     _, cache = to_transformer_lens(model).run_with_cache(tokens)
-    with record(model, "layers.*.attention.pattern", "layers.*.stream") as tape:
+    with record(model, "layers.*.attention.pattern", "layers.*.resid_post") as activations:
         model(tokens)
     for i in range(2):
         pattern = cache[f"blocks.{i}.attn.hook_pattern"]
-        torch.testing.assert_close(pattern, tape[f"layers.{i}.attention.pattern"], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(pattern, activations[f"layers.{i}.attention.pattern"], rtol=1e-5, atol=1e-5)
         stream = cache[f"blocks.{i}.hook_resid_post"]
-        torch.testing.assert_close(stream, tape[f"layers.{i}.stream"], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(stream, activations[f"layers.{i}.resid_post"], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

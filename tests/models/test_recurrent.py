@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from sandlab.errors import BadInput
 from sandlab.models.base import Model, seeded
+from sandlab.models.hooks import patch, record
 from sandlab.models.hybrid import Hybrid, HybridConfig
 from sandlab.models.mlp import MLP
-from sandlab.models.recording import record, replace
 from sandlab.models.recurrent import LSTM, RNN
 from sandlab.models.state_space import StateSpace, StateSpaceMixer
 from sandlab.registry import get
@@ -100,12 +100,12 @@ def test_the_lstm_is_torchs(layers: int, tokens: Tensor) -> None:
 def test_the_state_space_layer_is_its_recurrence_step_by_step(name: str, tokens: Tensor) -> None:
     model = build(name)
     mixer: StateSpaceMixer = model.layers[0].recurrence
-    with record(model, "layers.0.mixer_norm", "layers.0.recurrence") as tape:
+    with record(model, "layers.0.mixer_norm", "layers.0.recurrence") as cache:
         model(tokens)
-    x, config = tape["layers.0.mixer_norm"], model.config
+    x, config = cache["layers.0.mixer_norm"], model.config
     rows, time, _ = x.shape
     channels, states = config.expand * config.width, config.state_width
-    risen = mixer.rise(x)
+    risen = mixer.in_proj(x)
     u = risen
     if config.convolution > 1:
         kernel = mixer.convolution.weight.T.flip(-1).unsqueeze(1)  # torch's order: the oldest input first
@@ -128,7 +128,7 @@ def test_the_state_space_layer_is_its_recurrence_step_by_step(name: str, tokens:
     y = torch.stack(shown, 1)
     if config.gated:
         y = y * F.silu(mixer.gate(x))
-    torch.testing.assert_close(tape["layers.0.recurrence"], mixer.fall(y))
+    torch.testing.assert_close(cache["layers.0.recurrence"], mixer.out_proj(y))
 
 
 def test_gates_start_in_their_range() -> None:
@@ -176,16 +176,16 @@ def test_members_compute_what_each_computes_alone(name: str, run_members, run_vm
 def test_every_activation_is_recorded_and_can_be_written(name: str, tokens: Tensor) -> None:
     model = build(name)
     names = model.activations()
-    with record(model, *names, gradients=True) as tape:
+    with record(model, *names, gradients=True) as cache:
         plain = model(tokens)
         plain.square().sum().backward()
-    assert set(names) <= set(tape)
+    assert set(names) <= set(cache)
     for activation in names:
-        assert activation in tape.gradients, activation
-        if f"{activation}#1" not in tape:
-            with replace(model, {activation: tape[activation].detach()}):
+        assert activation in cache.gradients, activation
+        if f"{activation}#1" not in cache:
+            with patch(model, {activation: cache[activation].detach()}):
                 torch.testing.assert_close(model(tokens), plain)
-        with replace(model, {activation: lambda x: 0.5 * x + 0.3 * torch.arange(x.shape[-1])}):
+        with patch(model, {activation: lambda x: 0.5 * x + 0.3 * torch.arange(x.shape[-1])}):
             assert not torch.allclose(model(tokens), plain), activation
 
 
@@ -193,7 +193,7 @@ def test_a_state_written_at_one_step_flows_on(tokens: Tensor) -> None:
     """Set h₄ to zero on the way: what follows is what a network started there computes."""
     model = build("rnn one-hot relu")
     count = iter(range(9))
-    with replace(model, {"layers.0.state": lambda h: h * 0 if next(count) == 4 else h}):
+    with patch(model, {"layers.0.state": lambda h: h * 0 if next(count) == 4 else h}):
         cut = model(tokens)
     torch.testing.assert_close(cut[:, 5:], model(tokens[:, 5:]))
     torch.testing.assert_close(cut[:, :4], model(tokens)[:, :4])
@@ -202,7 +202,7 @@ def test_a_state_written_at_one_step_flows_on(tokens: Tensor) -> None:
 @pytest.mark.parametrize("name", ZOO)
 def test_saved_models_come_back(name: str, tokens: Tensor, tmp_path) -> None:
     model = build(name)
-    from sandlab.models.files import load
+    from sandlab.models.io import load
 
     assert torch.equal(load(model.save(tmp_path))(tokens), model(tokens))
 

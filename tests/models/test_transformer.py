@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sandlab.errors import BadInput
 from sandlab.models.attention import Attention, allowed_keys, rotate
 from sandlab.models.base import seeded
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.models.transformer import Transformer, sinusoids
 
 
@@ -22,7 +22,7 @@ def build(seed: int = 0, **options) -> Transformer:
         settings = {"vocab": 5, "length": 7, "width": 8, "heads": 2, "init_std": 0.4} | options
         model = Transformer(**settings).double()
         for name, parameter in model.named_parameters():
-            if "norm" in name or "bias" in name or name.startswith("final"):
+            if "norm" in name or "bias" in name or name.startswith("ln_final"):
                 parameter.data.add_(0.3 * torch.randn_like(parameter))
     return model
 
@@ -45,8 +45,8 @@ def torch_layer(layer, norm: str, activation: str) -> nn.TransformerEncoderLayer
         twin.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
         twin.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
     twin.self_attn.out_proj.load_state_dict(attention.output.state_dict())
-    twin.linear1.load_state_dict(layer.mlp.rise.state_dict())
-    twin.linear2.load_state_dict(layer.mlp.fall.state_dict())
+    twin.linear1.load_state_dict(layer.mlp.up_proj.state_dict())
+    twin.linear2.load_state_dict(layer.mlp.down_proj.state_dict())
     twin.norm1.load_state_dict(layer.attention_norm.state_dict())
     twin.norm2.load_state_dict(layer.mlp_norm.state_dict())
     return twin
@@ -65,7 +65,7 @@ def test_it_equals_torchs_encoder_layers(norm: str, activation: str, causal: boo
     for layer in model.layers:
         x = torch_layer(layer, norm, activation)(x, src_mask=future if causal else None)
     if norm == "pre":
-        x = F.layer_norm(x, (8,), model.final.weight, model.final.bias)
+        x = F.layer_norm(x, (8,), model.ln_final.weight, model.ln_final.bias)
     torch.testing.assert_close(model(tokens), x @ model.unembed.weight.T)
 
 
@@ -136,10 +136,10 @@ def test_hard_attention_shares_ties() -> None:
     module = Attention(2, 1, 2, 4, kind="hard").double()
     for part in (module.query, module.key):
         nn.init.zeros_(part.weight)
-    with record(module, "pattern") as tape:
+    with record(module, "pattern") as cache:
         module(torch.randn(4, 2, dtype=torch.float64))
     expected = torch.ones(4, 4, dtype=torch.float64).tril() / torch.arange(1, 5).view(-1, 1)
-    torch.testing.assert_close(tape["pattern"][0], expected)
+    torch.testing.assert_close(cache["pattern"][0], expected)
 
 
 def test_allowed_keys_by_enumeration() -> None:
@@ -170,15 +170,15 @@ def test_sinusoids_are_vaswanis() -> None:
 
 
 def test_positions_enter_the_stream_as_stated(tokens: Tensor) -> None:
-    plain = build(positions="none").embed(tokens)
+    plain = build(positions="none").embed_tokens(tokens)
     for positions, table in (("sinusoidal", sinusoids(7, 8)), ("learned", None)):
         model = build(positions=positions)
         table = model.position.weight if table is None else table
-        torch.testing.assert_close(model.embed(tokens), model.embedding.weight[tokens] + table)
+        torch.testing.assert_close(model.embed_tokens(tokens), model.embedding.weight[tokens] + table)
     torch.testing.assert_close(plain, build(positions="none").embedding.weight[tokens])
     one_hot = build(positions="one-hot", embedding="one-hot", width=12)
     expected = torch.cat([F.one_hot(tokens, 5), torch.eye(7, dtype=torch.long).expand(3, 7, 7)], -1)
-    assert torch.equal(one_hot.embed(tokens).long(), expected)
+    assert torch.equal(one_hot.embed_tokens(tokens).long(), expected)
 
 
 def test_a_causal_model_does_not_see_the_future_and_an_encoder_does(tokens: Tensor) -> None:
@@ -213,18 +213,18 @@ def test_loops_repeat_the_stack_with_the_same_weights(tokens: Tensor) -> None:
 
 def test_tied_weights_read_out_with_the_embedding(tokens: Tensor) -> None:
     model = build(tied=True, readout_bias=True)
-    with record(model, "final") as tape:
+    with record(model, "ln_final") as cache:
         logits = model(tokens)
-    torch.testing.assert_close(logits, tape["final"] @ model.embedding.weight.T + model.readout_bias)
+    torch.testing.assert_close(logits, cache["ln_final"] @ model.embedding.weight.T + model.readout_bias)
 
 
 def test_heads_and_residuals_can_differ_by_layer(tokens: Tensor) -> None:
     model = build(layers=2, heads=(4, 1), residual=(True, False), norm="none", mlp="none")
-    with record(model, "layers.*.attention", "layers.*.attention.pattern", "embedded", "layers.*.stream") as tape:
+    with record(model, "layers.*.attention", "layers.*.attention.pattern", "embed", "layers.*.resid_post") as cache:
         model(tokens)
-    assert [tape[f"layers.{i}.attention.pattern"].shape[1] for i in (0, 1)] == [4, 1]
-    torch.testing.assert_close(tape["layers.0.stream"], tape["embedded"] + tape["layers.0.attention"])
-    torch.testing.assert_close(tape["layers.1.stream"], tape["layers.1.attention"])
+    assert [cache[f"layers.{i}.attention.pattern"].shape[1] for i in (0, 1)] == [4, 1]
+    torch.testing.assert_close(cache["layers.0.resid_post"], cache["embed"] + cache["layers.0.attention"])
+    torch.testing.assert_close(cache["layers.1.resid_post"], cache["layers.1.attention"])
 
 
 def test_reading_the_last_position_equals_the_last_of_all(tokens: Tensor) -> None:
@@ -268,10 +268,10 @@ def test_the_fused_kernel_steps_aside_when_its_inside_is_recorded(tokens: Tensor
     for layer in model.layers:
         layer.attention.fused = True
     torch.testing.assert_close(model(tokens), plain)
-    with record(model, "layers.*.attention.pattern") as tape:
+    with record(model, "layers.*.attention.pattern") as cache:
         torch.testing.assert_close(model(tokens), plain)
-    assert tape["layers.1.attention.pattern"].shape == (3, 2, 7, 7)
-    torch.testing.assert_close(tape["layers.1.attention.pattern"].sum(-1), torch.ones(3, 2, 7, dtype=torch.float64))
+    assert cache["layers.1.attention.pattern"].shape == (3, 2, 7, 7)
+    torch.testing.assert_close(cache["layers.1.attention.pattern"].sum(-1), torch.ones(3, 2, 7, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("options", MEMBER_OPTIONS[:4], ids=str)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable
 from typing import Any
 
-LAB = SimpleNamespace(device="cpu", map=lambda job, configs, label="": [job(config) for config in configs])
+from sandlab.studies.study import Lab
 
 
-def remembering() -> SimpleNamespace:
-    """The same, and each job is computed once."""
-    known: dict[Any, Any] = {}
+class StandIn(Lab):
+    """Computes everything here; with `remember`, each job once."""
 
-    def run(job: Any, configs: Any, label: str = "") -> list[Any]:
+    def __init__(self, *, remember: bool = False) -> None:
+        self.known: dict[Any, Any] | None = {} if remember else None
+
+    def map(self, job: Callable[[Any], Any], configs: Iterable[Any], *, label: str = "") -> list[Any]:
+        if self.known is None:
+            return [job(config) for config in configs]
+        found = []
         for config in configs:
-            if config not in known:
-                known[config] = job(config)
-        return [known[config] for config in configs]
+            key = (job, repr(config))
+            if key not in self.known:
+                self.known[key] = job(config)
+            found.append(self.known[key])
+        return found
 
-    return SimpleNamespace(device="cpu", map=run)
+
+LAB = StandIn()
+
+
+def remembering() -> StandIn:
+    """A laboratory that computes each job once."""
+    return StandIn(remember=True)

@@ -10,9 +10,9 @@ import torch
 from stand_in import remembering
 
 import sandlab as sl
-from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.sampling import Sampling
-from sandlab.decoding.verifiers import LanguageVerifier
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.decoders.sampling import Sampling
+from sandlab.decoding.verifiers.base import LanguageVerifier
 from sandlab.studies.verifier.codegen_campaign import (
     MAIN,
     PLAIN,
@@ -24,7 +24,7 @@ from sandlab.studies.verifier.codegen_campaign import (
 from sandlab.studies.verifier.codegen_model import CaseWriter, CodeModel, build, harvest, random_names
 from sandlab.studies.verifier.codegen_published import TABLE
 from sandlab.studies.verifier.codegen_settings import FULL_CAMPAIGN
-from sandlab.worlds.append_cases import AppendCases
+from sandlab.worlds.verifier.append_cases import AppendCases
 
 STUDIES = [name for name in sl.names("studies") if name.startswith("verifier/codegen")]
 WORLD = AppendCases(cases=1, longest=1, functions=("append", "pop"), examples=1)

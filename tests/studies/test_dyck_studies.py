@@ -19,7 +19,7 @@ from sandlab.studies.dyck import (
     variation_table,
     violation_bound,
 )
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 TINY = runs.Run(steps=3, batch_size=8, tests=10, long=40, long_tests=4, width=12, mlp_width=8)
 

@@ -50,10 +50,10 @@ def test_the_circuit_errs_below_the_threshold_and_not_above() -> None:
 def test_the_head_of_a_linear_position_model_has_its_scores() -> None:
     model = sl.models.LinearPositionMemory(width=8, scale=DriftSettings().scale).double()
     tokens = torch.tensor([1, 0, 2, 0, 0])
-    with sl.record(model, "pattern") as tape, torch.no_grad():
+    with sl.record(model, "pattern") as cache, torch.no_grad():
         model(tokens.unsqueeze(0))
     expected = head_of(model).scores(tokens).softmax(0)
-    assert torch.allclose(tape["pattern"][0, -1], expected, atol=1e-9)
+    assert torch.allclose(cache["pattern"][0, -1], expected, atol=1e-9)
 
 
 def test_a_run_can_tell_errors_by_distance_and_its_shortest_failing_input() -> None:

@@ -19,7 +19,7 @@ from sandlab.studies.markov import (
     interleaved_lags,
     multiple_parents,
 )
-from sandlab.worlds.causal_graphs import InContextTree
+from sandlab.worlds.markov.causal_graphs import InContextTree
 from sandlab.worlds.recall import KHopInduction
 
 

@@ -8,11 +8,11 @@ import torch
 from stand_in import LAB
 
 from sandlab.circuits import kernel_predictor, marginal_predictor
-from sandlab.learning.one_layer_markov import OneLayerMarkovTheory
+from sandlab.learning.markov.one_layer import OneLayerMarkovTheory
 from sandlab.registry import get
 from sandlab.studies.markov import flow_portrait, hessian, one_layer_runs, weight_tying
 from sandlab.studies.markov.one_layer_runs import BinaryRun, train_on_chain
-from sandlab.worlds.markov import MarkovChain
+from sandlab.worlds.markov.chain import MarkovChain
 
 TINY = BinaryRun(0.2, 0.3, tied=True, seeds=(0, 1), device="cpu", steps=6, batch=4, length=8, looks=3)
 
@@ -83,7 +83,7 @@ def test_the_measured_loss_is_the_entropy_rate_for_the_kernel_and_follows_the_ma
 
 
 def test_spectra_are_kept_at_every_look():
-    name = "layers.0.mlp.rise.weight"
+    name = "layers.0.mlp.up_proj.weight"
     result = train_on_chain(replace(TINY, spectra=(name,)))
     assert result[f"spectrum {name}"].shape == (4, 2, 8)
 

@@ -10,7 +10,7 @@ import pytest
 from stand_in import LAB
 
 import sandlab as sl
-from sandlab.models.density_ratio import DensityRatioConfig
+from sandlab.models.nce.density_ratio import DensityRatioConfig
 from sandlab.registry import get
 from sandlab.studies.claims import judge
 from sandlab.studies.nce.annulus import AnnulusSettings, map_landscape
@@ -19,8 +19,8 @@ from sandlab.studies.nce.images import ImageJob, train_ratios
 from sandlab.studies.nce.landscape import DistanceJob, measure_distance
 from sandlab.studies.nce.steps_to_converge import StepsJob, count_steps
 from sandlab.studies.nce.theorems import BoundsJob, PromiseJob, measure_bounds, measure_promise
-from sandlab.worlds.gaussians import DiagonalGaussians, GaussianMeans
-from sandlab.worlds.image_contrast import ImageContrast
+from sandlab.worlds.nce.gaussians import DiagonalGaussians, GaussianMeans
+from sandlab.worlds.nce.image_contrast import ImageContrast
 
 STUDIES = ("annulus", "gaussian-16d", "gaussian-1d", "images", "landscape", "steps-to-converge", "theorems")
 

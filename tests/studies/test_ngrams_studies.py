@@ -8,8 +8,8 @@ import torch
 from stand_in import LAB
 
 import sandlab as sl
-from sandlab.circuits.ngrams import ngram_estimator
-from sandlab.lenses.stages import Plateau
+from sandlab.circuits.ngrams.counting import ngram_estimator
+from sandlab.lenses.ngrams.stages import Plateau
 from sandlab.models.base import seeded
 from sandlab.studies.ngrams import constructions, gradient_norm, near_stationary
 from sandlab.studies.ngrams.runs import Run, estimator_losses, population_gradient, split_seeds, train_run

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from sandlab import BadInput, rng
 from sandlab.worlds.export import WorldDataset, read_parquet, to_huggingface, to_parquet
-from sandlab.worlds.markov import InContextMarkov, MarkovChain
+from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
 
 WORLD = InContextMarkov(states=3, order=2, length=12)
 

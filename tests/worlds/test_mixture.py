@@ -9,7 +9,7 @@ import torch
 
 from sandlab import BadInput, rng
 from sandlab.worlds.base import Batch, World, cross_entropy
-from sandlab.worlds.markov import InContextMarkov, MarkovChain
+from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
 from sandlab.worlds.mixture import Mixture
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandlab import rng
-from sandlab.worlds.bigram_text import BigramBackcopy, BigramTrigger
-from sandlab.worlds.chains import dirichlet_rows, shared_walk, walk
-from sandlab.worlds.interleaved import InterleavedChains
-from sandlab.worlds.row_sampler import RowSampler, _columns
+from sandlab.worlds._row_sampler import RowSampler, _columns
+from sandlab.worlds.markov._walk import dirichlet_rows, shared_walk, walk
+from sandlab.worlds.markov.bigram_text import BigramBackcopy, BigramTrigger
+from sandlab.worlds.markov.interleaved import InterleavedChains
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sandlab.circuits.automata.drafting import Draft, Head
-from sandlab.circuits.automata.gadgets import Network, interpolate
+from sandlab.circuits.builder import Draft, Head
+from sandlab.circuits.gadgets import Network, interpolate
 from sandlab.errors import BadInput, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
 from sandlab.worlds.automata.machine import Automaton
 
@@ -45,7 +45,7 @@ def counter_steps(machine: Automaton) -> list[int]:
     return steps
 
 
-@register("circuits", "modular-counter")
+@register("circuits")
 def counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """Counting modulo n in one layer: a uniform average, then a table of sums.
 
@@ -78,7 +78,7 @@ def truncated_counter(machine: Automaton, length: int, sums: Sequence[int]) -> T
     return draft.build(value, machine.outputs, f"counter that knows {len(known)} of {len(grid)} sums")
 
 
-@register("circuits", "sine-counter")
+@register("circuits")
 def sine_counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """Counting modulo n with two sine units: the width no longer grows with T.
 
@@ -118,7 +118,7 @@ def _set_readout(model: TheoryTransformer, weight: np.ndarray) -> TheoryTransfor
     return model
 
 
-@register("circuits", "memory")
+@register("circuits")
 def memory_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """The last write in one layer: the head prefers late positions, and writes over holds.
 

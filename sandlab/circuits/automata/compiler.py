@@ -21,13 +21,13 @@ from sandlab.circuits.automata.group_circuits import (
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.permutation_reset import permutation_reset_circuit
 from sandlab.circuits.automata.scan import scan_circuit
-from sandlab.circuits.automata.sizes import Complexity, complexity
 from sandlab.circuits.automata.step_by_step import rnn_circuit, sequential_circuit
+from sandlab.circuits.sizes import Complexity, complexity
 from sandlab.errors import BadInput, choice, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
+from sandlab.worlds.automata._running.words import bounds, lasting_words
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.reading import read_machine
-from sandlab.worlds.automata.words import bounds, lasting_words
 
 __all__ = ["METHODS", "MethodReport", "compare_methods", "compile", "verify"]
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["count_errors_together", "layers_in_common"]

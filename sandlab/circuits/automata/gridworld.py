@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.circuits.automata.drafting import Draft, Head
-from sandlab.circuits.automata.gadgets import Network, chain, interpolate, relu_network, tabulate
 from sandlab.circuits.automata.gridworld_algorithm import grid_moves
+from sandlab.circuits.builder import Draft, Head
+from sandlab.circuits.gadgets import Network, chain, interpolate, relu_network, tabulate
 from sandlab.errors import BadInput, choice, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
 from sandlab.worlds.automata.machine import Automaton
 
@@ -21,7 +21,7 @@ __all__ = ["gridworld_circuit"]
 WIDEST_TABLE = 4
 
 
-@register("circuits", "gridworld")
+@register("circuits")
 def gridworld_circuit(
     machine: Automaton, length: int, *, choose: str = "tree", embed: str = "table"
 ) -> TheoryTransformer:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sandlab.circuits.automata.drafting import Draft, LayerDraft, assemble
-from sandlab.circuits.automata.gadgets import Network, chain, tabulate
 from sandlab.circuits.automata.programs import (
     AbelianProgram,
     GroupProgram,
@@ -17,10 +15,12 @@ from sandlab.circuits.automata.programs import (
     series_program,
     wreath_program,
 )
+from sandlab.circuits.builder import Draft, LayerDraft, assemble
+from sandlab.circuits.gadgets import Network, chain, tabulate
 from sandlab.errors import BadInput, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
-from sandlab.worlds.algebra.groups import FiniteGroup, group_name
+from sandlab.worlds.automata.algebra.groups import FiniteGroup, group_name
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.products import canonical
 
@@ -93,7 +93,7 @@ def _side_by_side(
     return merged
 
 
-@register("circuits", "direct-product")
+@register("circuits")
 def direct_product_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """An abelian group in one layer: a product of counters that run side by side.
 
@@ -108,7 +108,7 @@ def direct_product_circuit(machine: Automaton, length: int) -> TheoryTransformer
     return program_circuit(machine, length, program, f"direct product: {sizes}, one counter each, side by side")
 
 
-@register("circuits", "semidirect")
+@register("circuits")
 def semidirect_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """A group N ⋊ H: H first, its action undone on N, then N, then the action redone; depth L_N + L_H + 2.
 
@@ -120,7 +120,7 @@ def semidirect_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     return program_circuit(machine, length, program, f"semidirect product: {names}, depth {program.depth}")
 
 
-@register("circuits", "wreath")
+@register("circuits")
 def wreath_circuit(base: FiniteGroup, acting: int, length: int) -> TheoryTransformer:
     """The wreath product N ≀ C_p acting on itself (`canonical` of `FiniteGroup.wreath`); depth L_N + 3.
 
@@ -133,7 +133,7 @@ def wreath_circuit(base: FiniteGroup, acting: int, length: int) -> TheoryTransfo
     return program_circuit(machine, length, program, note)
 
 
-@register("circuits", "solvable-group")
+@register("circuits")
 def series_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """Any solvable group by its composition series: each step one counter and a wreath product; depth 3ℓ − 2.
 
@@ -146,7 +146,7 @@ def series_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     return program_circuit(machine, length, program, note)
 
 
-@register("circuits", "group")
+@register("circuits")
 def group_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """A solvable group automaton by the shallowest group program: direct, semidirect or series."""
     program = group_program(letter_group(machine))

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.circuits.automata.drafting import Draft
-from sandlab.circuits.automata.gadgets import interpolate, tabulate
 from sandlab.circuits.automata.permutation_reset import last_reset
 from sandlab.circuits.automata.programs import GroupProgram, group_program
+from sandlab.circuits.builder import Draft
+from sandlab.circuits.gadgets import interpolate, tabulate
 from sandlab.errors import BadInput, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
-from sandlab.worlds.algebra.holonomy import Component, Holonomy
+from sandlab.worlds.automata.algebra.holonomy import Component, Holonomy
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["DepthReport", "depth_report", "krohn_rhodes_circuit", "require_solvable"]
@@ -42,7 +42,7 @@ class Level:
         return sum(program.codes.shape[1] for program in self.programs.values())
 
 
-@register("circuits", "krohn-rhodes")
+@register("circuits")
 def krohn_rhodes_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """A transformer whose depth does not depend on T, for any automaton whose groups are solvable.
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sandlab.circuits.automata.drafting import Draft, Head
-from sandlab.circuits.automata.gadgets import interpolate, tabulate
 from sandlab.circuits.automata.programs import GroupProgram, group_program
+from sandlab.circuits.builder import Draft, Head
+from sandlab.circuits.gadgets import interpolate, tabulate
 from sandlab.errors import BadInput, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
-from sandlab.worlds.algebra.groups import FiniteGroup, group_name
+from sandlab.worlds.automata.algebra.groups import FiniteGroup, group_name
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["permutation_reset_circuit"]
@@ -39,7 +39,7 @@ def last_reset(draft: Draft, reset: int, largest: float, read: Sequence[int], wr
     )
 
 
-@register("circuits", "permutation-reset")
+@register("circuits")
 def permutation_reset_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """An automaton whose letters are bijections or constants; depth L_G + 2 (1 when it only remembers).
 

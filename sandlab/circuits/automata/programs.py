@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Int
 
 from sandlab.circuits.automata.atoms import add_counter
-from sandlab.circuits.automata.drafting import Draft
-from sandlab.circuits.automata.gadgets import Network, interpolate, relu_network, tabulate
+from sandlab.circuits.builder import Draft
+from sandlab.circuits.gadgets import Network, interpolate, relu_network, tabulate
 from sandlab.errors import BadInput
-from sandlab.worlds.algebra.groups import FiniteGroup, group_name
-from sandlab.worlds.algebra.series import composition_series, is_solvable
+from sandlab.worlds.automata.algebra.groups import FiniteGroup, group_name
+from sandlab.worlds.automata.algebra.series import composition_series, is_solvable
 
 __all__ = [
     "AbelianProgram",

@@ -8,14 +8,14 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Int
 
-from sandlab.circuits.automata.drafting import Draft
-from sandlab.circuits.automata.gadgets import chain, compose_functions, tabulate
+from sandlab.circuits.builder import Draft
+from sandlab.circuits.gadgets import chain, compose_functions, tabulate
 from sandlab.errors import BadInput, choice, integer
-from sandlab.models.theory import TheoryTransformer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
-from sandlab.worlds.algebra.groups import FiniteGroup
-from sandlab.worlds.algebra.semigroups import enumerate_semigroup
-from sandlab.worlds.algebra.series import core_free_subgroup
+from sandlab.worlds.automata.algebra.groups import FiniteGroup
+from sandlab.worlds.automata.algebra.semigroups import enumerate_semigroup
+from sandlab.worlds.automata.algebra.series import core_free_subgroup
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["scan_circuit"]
@@ -24,7 +24,7 @@ __all__ = ["scan_circuit"]
 MOST_STATES, MOST_POINTS = 16, 80
 
 
-@register("circuits", "scan")
+@register("circuits")
 def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") -> TheoryTransformer:
     """A transformer of ⌈log₂ T⌉ layers that simulates any automaton on words of up to T letters.
 

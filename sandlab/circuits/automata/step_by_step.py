@@ -7,18 +7,18 @@ import math
 import numpy as np
 import torch
 
-from sandlab.circuits.automata.drafting import Draft
-from sandlab.circuits.automata.gadgets import tabulate
+from sandlab.circuits.builder import Draft
+from sandlab.circuits.gadgets import tabulate
 from sandlab.errors import integer
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.models.recurrent import RNN
-from sandlab.models.theory import TheoryTransformer
 from sandlab.registry import register
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["rnn_circuit", "sequential_circuit"]
 
 
-@register("circuits", "sequential")
+@register("circuits")
 def sequential_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """T layers for T letters: in each layer every position takes the state of the one before it and moves once.
 
@@ -42,7 +42,7 @@ def sequential_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     return draft.build(state, machine.outputs, f"sequential: {length} layers, one letter each")
 
 
-@register("circuits", "rnn")
+@register("circuits")
 def rnn_circuit(machine: Automaton, length: int | None = None) -> RNN:
     """A recurrent network that steps through any word: z_{(q,σ)} = (h_q + u_σ − 1)₊ and h′ = D z.
 

@@ -15,14 +15,14 @@ from sandlab.circuits.automata.compiler import METHODS, count_errors
 from sandlab.circuits.automata.every_start import count_errors_together
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
-from sandlab.circuits.automata.sizes import Complexity, complexity
+from sandlab.circuits.sizes import Complexity, complexity
 from sandlab.errors import BadInput
-from sandlab.models.recording import replace
+from sandlab.models.hooks import patch
 from sandlab.random import rng
+from sandlab.worlds.automata._running.words import lasting_words
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.products import random_automaton
-from sandlab.worlds.automata.words import lasting_words
 
 __all__ = [
     "DepthJob",
@@ -205,7 +205,7 @@ def without_look_back(machine: Automaton, words: Tensor) -> float:
     if not wiring:
         return 0.0
     changes = {f"layers.{place}.attention.pattern": _own_position for place in wiring}
-    with replace(model, changes):
+    with patch(model, changes):
         return count_errors(model, machine, words) / words.numel()
 
 

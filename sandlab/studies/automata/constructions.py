@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.circuits.automata.computation import draw_computation
-from sandlab.circuits.automata.drawing import draw_wiring
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
+from sandlab.circuits.computation import draw_computation
+from sandlab.circuits.drawing import draw_wiring
 from sandlab.figures import new, style
 from sandlab.studies.automata.construction_claims import CLAIMS, SOURCE
 from sandlab.studies.automata.construction_jobs import (
@@ -25,7 +25,7 @@ from sandlab.studies.automata.construction_jobs import (
     measure_depths,
     starts_jobs,
 )
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.automata.catalogue import machine_names, named_machine
 from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net
 from sandlab.worlds.automata.towers import draw_tower

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.state_tracking import minimal_depth
+from sandlab.lenses.automata.state_tracking import minimal_depth
 from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.automata.catalogue import DEPTH_TABLE
 
 SMALL = Run(length=10, steps=600)

@@ -12,11 +12,11 @@ from sandlab import figures
 from sandlab.circuits.automata.gridworld import gridworld_circuit
 from sandlab.learning.population import Population
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.boundary_attention import attention_uniformity, boundary_scores, draw_boundaries
+from sandlab.lenses.automata.boundary_attention import attention_uniformity, boundary_scores, draw_boundaries
 from sandlab.random import rng
 from sandlab.studies.automata.runs import SOURCE, Run, Task, build, split, train_crowd
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 WALLS = ("left", "right")
 SMALL = Run(tasks=(Task("Grid4"),), length=32, batch_size=32, lr=2e-3, steps=800)
@@ -151,8 +151,8 @@ def attend(run: Run) -> dict[str, Any]:
     test = world.sample(64, rng=rng(5, "walks", device=run.device))
     untrained = Population(lambda seed: build(run, [world]), seeds=run.seeds).to(run.device)
     before = list(attention_maps(untrained, test.inputs, average=False).values())[1:]
-    crowd, found = train_crowd(run)
-    maps = list(attention_maps(crowd, test.inputs, average=False).values())
+    population, found = train_crowd(run)
+    maps = list(attention_maps(population, test.inputs, average=False).values())
     scores = [boundary_scores(pattern, test.truth["states"], walls) for pattern in maps]
     result = {name: torch.stack([score[name] for score in scores], 1).cpu().numpy() for name in _SCORES}
     shown = _telling(test.truth["states"], walls)

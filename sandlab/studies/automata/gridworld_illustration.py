@@ -12,10 +12,10 @@ import torch
 from sandlab.circuits.automata.gridworld import gridworld_circuit
 from sandlab.circuits.automata.gridworld_algorithm import WalkTrace, walk_by_boundaries
 from sandlab.figures import COLOURS, new, style
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim, Equals
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.automata.counters import Grid
 
 SOURCE = "Liu, Ash, Goel, Krishnamurthy & Zhang 2023"
@@ -83,9 +83,9 @@ def unmatched_heads(config: HeadJob) -> dict[str, float]:
     machine = Grid(size=config.wall + 1)
     model = gridworld_circuit(machine, config.length)
     words = torch.randint(2, (config.words, config.length), generator=rng(config.wall, "walks"))
-    with record(model, "layers.1.attention.pattern", "layers.1.middle") as tape, torch.no_grad():
+    with record(model, "layers.1.attention.pattern", "layers.1.resid_mid") as cache, torch.no_grad():
         model(words)
-    stream, pattern = tape["layers.1.middle"], tape["layers.1.attention.pattern"]
+    stream, pattern = cache["layers.1.resid_mid"], cache["layers.1.attention.pattern"]
     channels, total = model.config.channels, model.config.prefix - 1 + config.length
     here, own = stream[..., channels.index("height 0")], torch.arange(pattern.shape[-1])
     hits: list[torch.Tensor] = []

@@ -9,8 +9,8 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 SMALL = Run(length=10, steps=600)
 LSTM = Run(model="lstm", length=10, steps=500, lr=3e-3)

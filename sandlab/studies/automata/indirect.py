@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.state_tracking import majority_accuracy
+from sandlab.lenses.automata.state_tracking import majority_accuracy
 from sandlab.random import rng
 from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 DYCK = Task("Dyck4_8", label="top")
 GRID = Task("Grid9", label="boundary")

@@ -9,8 +9,8 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task, measured
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 PLAIN, SHIFTED, RECURRENT, PAD = "transformer", "random shifts", "LSTM", "scratchpad + recency"
 SMALL = {

@@ -9,8 +9,8 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 CODES = ("sinusoidal", "linear")
 GRID = Task("Grid9")

@@ -13,11 +13,11 @@ from scipy import stats
 
 from sandlab.circuits.automata.atoms import truncated_counter
 from sandlab.circuits.automata.compiler import METHODS
-from sandlab.circuits.automata.precision import bits_needed, precision_sweep
+from sandlab.circuits.precision import bits_needed, precision_sweep
 from sandlab.figures import new, style
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.counters import Cyclic
 

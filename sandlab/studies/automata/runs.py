@@ -13,9 +13,9 @@ from torch import nn
 from sandlab.learning.plateau import Plateau
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
-from sandlab.lenses.state_tracking import state_accuracy
-from sandlab.models.placed import PlacedTransformer
+from sandlab.lenses.automata.state_tracking import state_accuracy
 from sandlab.models.recurrent import LSTM
+from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.studies.automata.side_by_side import SideBySide
 from sandlab.worlds.automata.catalogue import named_machine
@@ -123,14 +123,14 @@ class Run:
 
 def train_run(run: Run) -> dict[str, Any]:
     """Accuracy along training, at the end by position and by word, and on every probe; (task, seed) axes first."""
-    crowd, found = train_crowd(run)
+    population, found = train_crowd(run)
     tested = [probe.of(world) for probe in run.probes for world in _worlds(run)]
     count = len(run.tasks)
     scores = []
     for place in range(len(run.probes)):
         worlds = _per_member(run, tested[place * count : (place + 1) * count])
         generator = rng(11, "probe", place, device=run.device)
-        scores.append(state_accuracy(crowd, worlds, examples=run.tests, rng=generator)["token"])
+        scores.append(state_accuracy(population, worlds, examples=run.tests, rng=generator)["token"])
     shape = (count, len(run.seeds))
     found["probes"] = np.stack(scores, -1).reshape(*shape, -1) if scores else np.zeros((*shape, 0))
     return found
@@ -141,10 +141,10 @@ def train_crowd(run: Run) -> tuple[Population, dict[str, Any]]:
     device = run.device
     worlds = _worlds(run)
     taught = tuple(world.task(reveal=task.reveal) for world, task in zip(worlds, run.tasks))
-    crowd = Population(lambda seed: build(run, worlds), seeds=run.seeds * len(run.tasks)).to(device)
+    population = Population(lambda seed: build(run, worlds), seeds=run.seeds * len(run.tasks)).to(device)
     plateau = Plateau(run.lr, patience=run.patience, weight_decay=1e-4) if run.patience >= 0 else None
     histories = train(
-        crowd,
+        population,
         taught[0] if len(taught) == 1 else SideBySide(taught),
         steps=run.steps,
         batch_size=run.batch_size,
@@ -168,8 +168,8 @@ def train_crowd(run: Run) -> tuple[Population, dict[str, Any]]:
     for name in histories[0].metrics:
         curves = np.stack([history.metrics[name] for history in histories])
         found[f"{name} curve"] = curves.reshape(*shape, -1)
-    ends = state_accuracy(crowd, _per_member(run, worlds), examples=run.tests, rng=rng(11, "test", device=device))
-    return crowd, found | {name: values.reshape(shape) for name, values in ends.items()}
+    ends = state_accuracy(population, _per_member(run, worlds), examples=run.tests, rng=rng(11, "test", device=device))
+    return population, found | {name: values.reshape(shape) for name, values in ends.items()}
 
 
 def build(run: Run, worlds: Sequence[Automaton]) -> nn.Module:
@@ -177,7 +177,7 @@ def build(run: Run, worlds: Sequence[Automaton]) -> nn.Module:
     vocab, outputs = max(world.vocab for world in worlds), max(world.outputs for world in worlds)
     if run.model == "lstm":
         return LSTM(vocab=vocab, outputs=outputs, width=run.width)
-    return PlacedTransformer(
+    return Transformer(
         vocab=vocab,
         outputs=outputs,
         length=run.tokens,
@@ -185,10 +185,10 @@ def build(run: Run, worlds: Sequence[Automaton]) -> nn.Module:
         heads=run.heads,
         width=run.width,
         mlp_width=run.width,
-        positions="none" if run.positions == "linear" else run.positions,
+        positions=run.positions,
         # Along the unit direction the code grows from 0 to the norm of a token vector over a training word.
-        slope=run.width**0.5 / run.length if run.positions == "linear" else 0.0,
-        shift=run.shift,
+        position_slope=run.width**0.5 / run.length if run.positions == "linear" else None,
+        position_shift=run.shift,
         token_std=1.0,
         init_std=None,
         dropout=run.dropout,
@@ -217,7 +217,7 @@ def _looks(run: Run, worlds: Sequence[Automaton]) -> Any:
         training = model.training
         model.eval()
         with torch.no_grad():
-            logits = model(inputs, own=True)
+            logits = model(inputs, per_member=True)
         model.train(training)
         loss = nn.functional.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="none").view(mask.shape)
         counted = mask.sum((1, 2))

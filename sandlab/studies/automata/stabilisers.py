@@ -9,8 +9,8 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 GROUPS, MEMORIES = (Task("D8"), Task("Q8")), (Task("Grid9"), Task("Dyck4_2"))
 AVERAGED = Run(batch_size=32, lr=2e-3, schedule="constant", steps=700, looks=70)

@@ -9,8 +9,8 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 SMALL = Run(length=20, batch_size=48, lr=2e-3, steps=700, schedule="constant", looks=35, looked_at=256)
 LARGE = Run(

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.lenses.bracket_attention import attention_variation, random_attention_variation
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.dyck.bracket_attention import attention_variation, random_attention_variation
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 STANDARD = Run(steps=1000)
 MINIMAL = Run(model="minimal", steps=600, lr=1e-2)

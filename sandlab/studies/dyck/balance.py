@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, gather, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 RUN = Run(model="minimal", steps=1000, lr=1e-2)
 

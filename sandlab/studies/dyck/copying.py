@@ -12,15 +12,15 @@ from sandlab import figures
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.ablation import accuracy_with_attention, head_importance, prune_heads
-from sandlab.lenses.accuracy import agreement_on
 from sandlab.lenses.attention_patterns import attention_maps
+from sandlab.lenses.token_accuracy import agreement_on
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.dyck.runs import SOURCE
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,35 @@ class CopyJob:
 def copy_run(job: CopyJob) -> dict[str, Any]:
     """Accuracy of copying, with its own attention and with replaced ones; structure of the maps; head importance."""
     world = DyckCopy()
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=5, length=28, layers=job.layers, heads=job.heads, width=job.width, init_std=0.05, positions="learned"
         ),
         seeds=job.seeds,
     ).to(job.device)
-    train(crowd, world, steps=job.steps, batch_size=64, rng=rng(0, "copy", device=job.device), lr=2e-3, data="separate")
+    train(
+        population,
+        world,
+        steps=job.steps,
+        batch_size=64,
+        rng=rng(0, "copy", device=job.device),
+        lr=2e-3,
+        data="separate",
+    )
     batch = world.sample(100, rng=rng(1, "copy", device=job.device))
     probe = batch.inputs[:1]
-    maps = {name: pattern[:, 0] for name, pattern in attention_maps(crowd, probe, average=False).items()}
+    maps = {name: pattern[:, 0] for name, pattern in attention_maps(population, probe, average=False).items()}
     found: dict[str, Any] = {
-        "accuracy": _plain(agreement_on(crowd, batch)),
-        "uniform": _plain(accuracy_with_attention(crowd, batch, "uniform")),
-        "random": _plain(accuracy_with_attention(crowd, batch, "random", rng=rng(2, device=job.device))),
-        "zero": _plain(accuracy_with_attention(crowd, batch, "zero")),
-        "structure": _structure(crowd, batch),
+        "accuracy": _plain(agreement_on(population, batch)),
+        "uniform": _plain(accuracy_with_attention(population, batch, "uniform")),
+        "random": _plain(accuracy_with_attention(population, batch, "random", rng=rng(2, device=job.device))),
+        "zero": _plain(accuracy_with_attention(population, batch, "zero")),
+        "structure": _structure(population, batch),
         "maps": {name: pattern.cpu().numpy() for name, pattern in maps.items()},
         "tokens": probe[0].cpu().numpy(),
     }
     alone, together = [], []
-    for member in crowd.members():
+    for member in population.members():
         member = member.to(job.device)
         alone.append(sum(drop <= 0.01 for drop in head_importance(member, batch).values()))
         together.append(len(prune_heads(member, batch)))
@@ -90,7 +98,7 @@ def _plain(value: Any) -> np.ndarray:
     return torch.as_tensor(value).double().cpu().numpy()
 
 
-def _structure(crowd: Population, batch: Batch) -> np.ndarray:
+def _structure(population: Population, batch: Batch) -> np.ndarray:
     """Per member: the largest excess mass, over all heads, on closing brackets, one type, or the position itself.
 
     Excess over what uniform attention would put there: 0 is no structure, 1 all of it.
@@ -102,8 +110,8 @@ def _structure(crowd: Population, batch: Batch) -> np.ndarray:
     time = tokens.shape[1]
     uniform = torch.ones(time, time, device=tokens.device).tril()
     uniform = uniform / uniform.sum(-1, keepdim=True)
-    best = torch.zeros(len(crowd), device=tokens.device)
-    for pattern in attention_maps(crowd, tokens, average=False).values():
+    best = torch.zeros(len(population), device=tokens.device)
+    for pattern in attention_maps(population, tokens, average=False).values():
         change = pattern - uniform
         own = change.diagonal(dim1=-2, dim2=-1).mean((-1, 1))
         best = torch.maximum(best, own.amax(-1))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, gather, layer_maps, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 RUN = Run(model="minimal", steps=900)
 PANELS: dict[str, tuple[str, dict[str, Any]]] = {

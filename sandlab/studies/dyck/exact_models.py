@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, stack_like_scores, uniform_dyck
-from sandlab.lenses.balance import balance_gap, balance_report, balance_violation
-from sandlab.lenses.balance_bounds import cancelling_residue, pumped_twins
+from sandlab.circuits.dyck.balanced import balanced_dyck, random_balanced_scores, stack_like_scores, uniform_dyck
+from sandlab.lenses.dyck.balance import balance_gap, balance_report, balance_violation
+from sandlab.lenses.dyck.balance_bounds import cancelling_residue, pumped_twins
 from sandlab.models.base import seeded
-from sandlab.models.dyck_codes import BalanceTransformer
-from sandlab.models.recording import record
+from sandlab.models.dyck.codes import BalanceTransformer
+from sandlab.models.hooks import record
 from sandlab.random import rng
 from sandlab.studies.dyck.runs import probe_word
 from sandlab.worlds.base import cross_entropy
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 __all__ = ["NOISES", "PUMPS", "BalanceJob", "examine", "excess_loss", "kinds_of_attention"]
 
@@ -57,7 +57,7 @@ def examine(job: BalanceJob) -> dict[str, Any]:
         ratios.append(float(balance_report(model).ratios.max()))
     probe = probe_word(job.types, job.depth)
     model = _perturbed(scores, 0 * noise, job)
-    with record(model, "layers.0.pattern") as tape, torch.no_grad():
+    with record(model, "layers.0.pattern") as cache, torch.no_grad():
         model.law(probe)
     unbalanced = _perturbed(scores, 0.3 * noise, job)
     return {
@@ -72,7 +72,7 @@ def examine(job: BalanceJob) -> dict[str, Any]:
         "cancelling": cancelling_residue(scores, job.types, job.depth),
         "not_cancelling": cancelling_residue(scores + 0.3 * noise, job.types, job.depth),
         "faded": _attention_size(model, 1000) / _attention_size(model, 100),
-        "map": tape["layers.0.pattern"][0].numpy(),
+        "map": cache["layers.0.pattern"][0].numpy(),
         "balanced_pump": np.array([_pump(model, pairs) for pairs in PUMPS]),
         "unbalanced_pump": np.array([_pump(unbalanced, pairs) for pairs in PUMPS]),
     }
@@ -104,11 +104,11 @@ def kinds_of_attention(types: int, depth: int, length: int) -> dict[str, tuple[n
     truth, found = world.oracle(batch).exp(), {}
     for name, scores in kinds.items():
         model = balanced_dyck(types, depth, scores=scores)
-        with torch.no_grad(), record(model, "layers.0.pattern") as tape:
+        with torch.no_grad(), record(model, "layers.0.pattern") as cache:
             model.law(probe_word(types, depth))
         with torch.no_grad():
             error = float((model.law(batch.inputs) - truth).abs().max())
-        found[name] = (tape["layers.0.pattern"][0].numpy(), error)
+        found[name] = (cache["layers.0.pattern"][0].numpy(), error)
     return found
 
 
@@ -164,9 +164,9 @@ def _equivalence(job: BalanceJob, exact: BalanceTransformer, error: float) -> fl
 def _attention_size(model: BalanceTransformer, pairs: int) -> float:
     """Length of the attention's output before the norm, after so many matched pairs."""
     words = torch.tensor([[2 * model.config.types, 0, *[0, 1] * pairs, 2, 3]])
-    with record(model, "layers.0.mixed") as tape, torch.no_grad():
+    with record(model, "layers.0.z") as cache, torch.no_grad():
         model.law(words)
-    return float(tape["layers.0.mixed"][0, -1].norm())
+    return float(cache["layers.0.z"][0, -1].norm())
 
 
 def _perturbed(scores: torch.Tensor, noise: torch.Tensor, job: BalanceJob) -> BalanceTransformer:
@@ -182,7 +182,7 @@ def _pump(model: BalanceTransformer, pairs: int) -> float:
     """How far apart the normed streams are after ( and after [, with so many matched pairs put between."""
     start = 2 * model.config.types
     words = torch.tensor([[start, top, *[0, 1] * pairs, 2, 3] for top in (0, 2)])
-    with record(model, "layers.0.normed") as tape, torch.no_grad():
+    with record(model, "layers.0.normed") as cache, torch.no_grad():
         model.law(words)
-    first, second = tape["layers.0.normed"][:, -1]
+    first, second = cache["layers.0.normed"][:, -1]
     return float((first - second).norm())

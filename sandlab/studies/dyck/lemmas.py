@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from sandlab import figures
-from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores, zero_head
-from sandlab.circuits.relu_gadgets import ReluNetwork, hot_index, indexing, linear_as_relu, look_up, select_network
-from sandlab.lenses.bracket_attention import random_attention_variation, random_causal_attention
-from sandlab.lenses.lipschitz import (
+from sandlab.circuits.dyck.balanced import balanced_dyck, random_balanced_scores, zero_head
+from sandlab.circuits.dyck.relu_gadgets import ReluNetwork, hot_index, indexing, linear_as_relu, look_up, select_network
+from sandlab.lenses.dyck.bracket_attention import random_attention_variation, random_causal_attention
+from sandlab.lenses.dyck.lipschitz import (
     attention_lipschitz,
     column_norm,
     composition_error,
@@ -22,10 +22,10 @@ from sandlab.lenses.lipschitz import (
     softmax_change,
 )
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim
 from sandlab.studies.dyck.runs import SOURCE
-from sandlab.worlds.dyck import Dyck
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.dyck.language import Dyck
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.bracket_attention import random_attention_variation
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.dyck.bracket_attention import random_attention_variation
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.dyck import balance
 from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 PUBLISHED = {"none": 14.51, "linear": 11.92, "minimal": 0.34}
 STANDARD = Run(words="prefix", steps=700, arrangement="theory")

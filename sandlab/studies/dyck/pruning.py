@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.circuits.pruning import (
+from sandlab.circuits.dyck.pruning import (
     layer_output,
     prune_layer,
     prune_linear,
@@ -16,9 +16,9 @@ from sandlab.circuits.pruning import (
     random_layer,
     shared_matrix,
 )
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim
 from sandlab.studies.dyck.runs import SOURCE
+from sandlab.studies.study import Lab, Outcome, study
 
 COPIES = (4, 8, 12, 16, 20, 24)
 

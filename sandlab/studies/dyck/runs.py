@@ -15,14 +15,13 @@ from sandlab.learning.penalties import InvariantLogits, Penalised
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.balance import balance_report, seen_drift
-from sandlab.lenses.bracket_attention import closing_accuracy, stack_likeness
-from sandlab.models.bracket_transformer import BracketTransformer
-from sandlab.models.dyck_codes import MinimalDyck
+from sandlab.lenses.dyck.balance import balance_report, seen_drift
+from sandlab.lenses.dyck.bracket_attention import closing_accuracy, stack_likeness
+from sandlab.models.dyck.codes import MinimalDyck
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 __all__ = ["SOURCE", "Nested", "Run", "apart", "gather", "layer_maps", "probe_word", "split_seeds", "train_run"]
 
@@ -93,10 +92,10 @@ class Nested:
 def train_run(run: Run) -> dict[str, Any]:
     """Accuracies in distribution and on long prefixes, loss above the best, attention on the probe, balance."""
     world = Dyck(run.types, run.depth, run.length, run.opening, words=run.words)
-    crowd = Population(lambda seed: build(run, world), seeds=run.seeds).to(run.device)
+    population = Population(lambda seed: build(run, world), seeds=run.seeds).to(run.device)
     penalties = (InvariantLogits(Nested(run.types, run.depth), run.contrast),) if run.contrast else ()
     histories = train(
-        crowd,
+        population,
         world,
         steps=run.steps,
         batch_size=run.batch_size,
@@ -111,30 +110,30 @@ def train_run(run: Run) -> dict[str, Any]:
     test = world.sample(run.tests, rng=rng(1, "test", device=run.device))
     prefixes = Dyck(run.types, run.depth, run.long, run.opening).sample(run.long_tests, rng=rng(2, device=run.device))
     probe = probe_word(run.types, run.depth).to(run.device)
-    maps = attention_maps(crowd, probe, names="*pattern", average=False)
+    maps = attention_maps(population, probe, names="*pattern", average=False)
     found: dict[str, Any] = {
         "loss": np.stack([history.loss for history in histories])[:, -50:].mean(1) - world.optimal_loss(test),
         "maps": {name: pattern[:, 0].float().cpu().numpy() for name, pattern in maps.items()},
         "probe": probe[0].cpu().numpy(),
     }
     last = list(maps)[-1]
-    likeness = stack_likeness(_heads(maps[last], crowd).mean(2), probe, run.types)
+    likeness = stack_likeness(_heads(maps[last], population).mean(2), probe, run.types)
     found["stack_argmax"] = likeness["argmax"].cpu().numpy()
-    for name, accuracy in closing_accuracy(crowd, test.inputs, run.types).items():
+    for name, accuracy in closing_accuracy(population, test.inputs, run.types).items():
         found[f"in_{name}"] = accuracy.cpu().numpy()
-    found |= {f"long_{name}": value for name, value in _long_accuracy(crowd, prefixes.inputs, run).items()}
+    found |= {f"long_{name}": value for name, value in _long_accuracy(population, prefixes.inputs, run).items()}
     if run.sentences:
         texts = Dyck(run.types, run.depth, 18).sample(run.sentences, rng=rng(3, device=run.device))
         words = torch.cat([texts.inputs, texts.targets[:, -1:]], 1)
-        patterns = attention_maps(crowd, words, names="*pattern", average=False)
-        found["sentence_maps"] = {name: _heads(p, crowd).mean(2).cpu().numpy() for name, p in patterns.items()}
+        patterns = attention_maps(population, words, names="*pattern", average=False)
+        found["sentence_maps"] = {name: _heads(p, population).mean(2).cpu().numpy() for name, p in patterns.items()}
     if run.model == "minimal":
-        reports = [balance_report(member.cpu()) for member in crowd.members()]
+        reports = [balance_report(member.cpu()) for member in population.members()]
         found["balance"] = np.array([report.violation for report in reports])
         found["balance_max"] = np.array([report.worst_violation for report in reports])
         found["balance_largest"] = np.array([report.ratios.max() for report in reports])
         if not run.residual:
-            found["seen_drift"] = np.array([seen_drift(member.cpu(), run.opening) for member in crowd.members()])
+            found["seen_drift"] = np.array([seen_drift(member.cpu(), run.opening) for member in population.members()])
     return found
 
 
@@ -152,12 +151,6 @@ def build(run: Run, world: Dyck) -> nn.Module:
             positions="linear" if run.positions == "linear" else "none",
         )
     longest = max(run.long, run.length) + 2 * run.depth + 2
-    if run.positions == "linear" or run.arrangement != "pre":
-        return BracketTransformer(
-            vocab=world.vocab, outputs=world.outputs, length=longest, layers=run.layers, heads=run.heads,
-            width=run.width, mlp_width=run.mlp_width, arrangement=run.arrangement, positions=run.positions,
-            init_std=run.init_std,
-        )  # fmt: skip
     model = Transformer(
         vocab=world.vocab,
         outputs=world.outputs,
@@ -186,18 +179,18 @@ def probe_word(types: int, depth: int) -> torch.Tensor:
     return torch.tensor([[2 * types, *word]])
 
 
-def _heads(pattern: torch.Tensor, crowd: Population) -> torch.Tensor:
+def _heads(pattern: torch.Tensor, population: Population) -> torch.Tensor:
     """Patterns as (member, word, head, query, key); a model with one head may leave that axis out."""
     return pattern if pattern.ndim == 5 else pattern.unsqueeze(2)
 
 
-def _long_accuracy(crowd: Population, tokens: torch.Tensor, run: Run) -> dict[str, np.ndarray]:
+def _long_accuracy(population: Population, tokens: torch.Tensor, run: Run) -> dict[str, np.ndarray]:
     """Closing accuracy at the far end of long prefixes, a few words at a time."""
     totals: dict[str, list[np.ndarray]] = {}
     ends = [int(run.long * share) for share in (0.8, 0.85, 0.9, 0.95, 1.0)]
     for part in tokens.split(20):
         for end in ends:
-            found = closing_accuracy(crowd, part[:, :end], run.types, ends_only=True)
+            found = closing_accuracy(population, part[:, :end], run.types, ends_only=True)
             for name, value in found.items():
                 totals.setdefault(name, []).append(value.cpu().numpy())
     return {name: np.mean(values, 0) for name, values in totals.items()}

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.dyck import uniform_dyck
+from sandlab.circuits.dyck.balanced import uniform_dyck
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim, Equals
 from sandlab.studies.dyck.exact_models import NOISES, PUMPS, BalanceJob, examine, excess_loss, kinds_of_attention
 from sandlab.studies.dyck.runs import SOURCE
-from sandlab.worlds.dyck import Dyck
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.dyck.language import Dyck
 
 DEPTHS, LENGTHS = (1, 2, 3, 4, 6), (28, 1000)
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.dyck import uniform_dyck
+from sandlab.circuits.dyck.balanced import uniform_dyck
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, gather, split_seeds, train_run
-from sandlab.worlds.dyck import Dyck
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.dyck.language import Dyck
 
 RUN = Run(frozen=True, steps=1000)
 LENGTHS = (28, 100, 300, 1000)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.bracket_attention import random_attention_variation
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.dyck.bracket_attention import random_attention_variation
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 Cell = tuple[int, int, int]
 PUBLISHED: dict[Cell, tuple[float, ...]] = {

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.dyck import balanced_dyck, random_balanced_scores
-from sandlab.lenses.balance import balance_report
-from sandlab.lenses.balance_bounds import network_lipschitz, pumped_twins, violation_bound
+from sandlab.circuits.dyck.balanced import balanced_dyck, random_balanced_scores
+from sandlab.lenses.dyck.balance import balance_report
+from sandlab.lenses.dyck.balance_bounds import network_lipschitz, pumped_twins, violation_bound
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.dyck.runs import SOURCE, Run, gather, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0)
 OPENING = 0.5

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.training import train
-from sandlab.lenses.attention_limits import LinearPositionHead
+from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead
 from sandlab.models.base import seeded
-from sandlab.models.linear_memory import LinearPositionMemory
-from sandlab.models.recording import record
+from sandlab.models.flip_flop.linear_memory import LinearPositionMemory
+from sandlab.models.hooks import record
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.worlds.flip_flop import FlipFlopTransduction
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ def drift_run(job: DriftJob) -> dict[str, Any]:
 
 def _mass(model: LinearPositionMemory, tokens: Tensor, place: int) -> np.ndarray:
     """Attention of every query from `place` on to the latest write there."""
-    with torch.no_grad(), record(model, "pattern") as tape:
+    with torch.no_grad(), record(model, "pattern") as cache:
         model(tokens.unsqueeze(0))
-    return tape["pattern"][0, place:, place].numpy()
+    return cache["pattern"][0, place:, place].numpy()
 
 
 @study(

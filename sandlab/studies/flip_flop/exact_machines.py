@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from sandlab.circuits.flip_flop import flip_flop_parser, flip_flop_transformer, memory_transformer
+from sandlab.circuits.flip_flop.memory import flip_flop_parser, flip_flop_transformer, memory_transformer
 from sandlab.learning.penalties import row_sharpness
-from sandlab.lenses.tail_errors import wrong_targets
+from sandlab.lenses.flip_flop.tail_errors import wrong_targets
 from sandlab.models.recurrent import LSTM
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop import FlipFlop, FlipFlopTransduction
+from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction
 
 __all__ = [
     "SharpnessJob",

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
-from sandlab.worlds.flip_flop import FlipFlop
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.flip_flop.language import FlipFlop
 
 RUN = Run(mode="generative", length=32, steps=1500, checks=30)
 

@@ -11,15 +11,15 @@ import torch
 
 from sandlab import figures
 from sandlab.learning.training import train
-from sandlab.lenses.light_switch import HuggingFaceReader, Reader, WordReader, light_switch_accuracy
+from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader, Reader, WordReader, light_switch_accuracy
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.flip_flop.runs import SOURCE
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop import FlipFlop, light_switch_text
+from sandlab.worlds.flip_flop.language import FlipFlop, light_switch_text
 
 VOCABULARY = (
     ".",

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.lenses.glitches import Glitch, draw_glitch_maps
-from sandlab.lenses.tail_errors import ErrorCurve, best_so_far
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.flip_flop.glitches import Glitch, draw_glitch_maps
+from sandlab.lenses.flip_flop.tail_errors import ErrorCurve, best_so_far
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 LETTERS = "wri01"
 TITLES = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dense": "dense tail, FFL(0.1)"}
@@ -147,10 +147,10 @@ def long_tail(config: Settings, lab: Lab) -> Outcome:
     heads attends to there: the framed row is the read that is answered wrongly, white dots are row maxima, the marks
     above are written symbols (dot 0, diamond 1).
     """
-    crowd = split_seeds(config.transformer, config.seeds, lab.device)
+    population = split_seeds(config.transformer, config.seeds, lab.device)
     recurrent = [replace(config.lstm, seeds=tuple(range(config.lstm_seeds)), device=lab.device)]
-    found = lab.map(train_run, [*crowd, *recurrent], label="flip-flop runs")
-    transformers, lstms = found[: len(crowd)], found[len(crowd) :]
+    found = lab.map(train_run, [*population, *recurrent], label="flip-flop runs")
+    transformers, lstms = found[: len(population)], found[len(population) :]
     tails = np.maximum(by_seed(transformers, "final", "sparse"), by_seed(transformers, "final", "dense"))
     lstm_errors = sum(by_seed(lstms, "final", f"{name}_errors") for name in SETS)
     lstm_tails = np.maximum(by_seed(lstms, "final", "sparse"), by_seed(lstms, "final", "dense"))

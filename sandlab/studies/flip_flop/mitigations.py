@@ -10,9 +10,9 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.errors import require
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 RESCUE = (0.9, 0.98, 0.1)
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -10,20 +10,20 @@ import numpy as np
 import torch
 from torch import nn
 
+from sandlab.learning._engine.precision import computing
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import Penalised, SequenceMean, Sharpening
 from sandlab.learning.population import Population
-from sandlab.learning.precision import computing
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.glitches import find_glitch
+from sandlab.lenses.flip_flop.glitches import find_glitch
+from sandlab.lenses.flip_flop.tail_errors import error_curve, tail_error, wrong_targets
 from sandlab.lenses.predictions import evaluating
-from sandlab.lenses.tail_errors import error_curve, tail_error, wrong_targets
 from sandlab.models.recurrent import LSTM
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop import FlipFlop
+from sandlab.worlds.flip_flop.language import FlipFlop
 
 __all__ = ["SETS", "SOURCE", "Run", "by_seed", "evaluation_worlds", "split_seeds", "train_run"]
 
@@ -92,34 +92,34 @@ def train_run(run: Run) -> dict[str, Any]:
 
 def _train_and_test(run: Run) -> dict[str, Any]:
     device = run.device
-    crowd = Population(lambda seed: build(run), seeds=run.seeds).to(device)
+    population = Population(lambda seed: build(run), seeds=run.seeds).to(device)
     fixed = {name: world.sample(200, rng=rng(7, name, device=device)) for name, world in evaluation_worlds(run).items()}
 
     def errors(model: Any) -> dict[str, Any]:
         return {name: _rates(model, batch) for name, batch in fixed.items()}
 
-    histories = _train(crowd, run, run.ignore, run.steps, errors, "data")
+    histories = _train(population, run, run.ignore, run.steps, errors, "data")
     curves = {name: np.stack([history.metrics[name] for history in histories]) for name in SETS}
     result = {
         "steps": histories[0].eval_steps,
         "curves": curves,
         "loss": np.stack([history.loss for history in histories]),
-        "first": _final(crowd, run),
-        "bits": {name: _rates(crowd, batch, slice(3, 5)) for name, batch in fixed.items()},
-        "free": {name: _rates(crowd, batch) for name, batch in fixed.items()},
-        "parameters": sum(weight.numel() for weight in crowd.template.parameters()),
+        "first": _final(population, run),
+        "bits": {name: _rates(population, batch, slice(3, 5)) for name, batch in fixed.items()},
+        "free": {name: _rates(population, batch) for name, batch in fixed.items()},
+        "parameters": sum(weight.numel() for weight in population.template.parameters()),
     }
     if run.extra_steps:
-        _train(crowd, run, run.extra_ignore, run.extra_steps, None, "more data")
-        result["final"] = _final(crowd, run)
+        _train(population, run, run.extra_ignore, run.extra_steps, None, "more data")
+        result["final"] = _final(population, run)
     else:
         result["final"] = result["first"]
     if run.mode == "generative":
-        result["excess"] = _excess(crowd, run)
+        result["excess"] = _excess(population, run)
     if run.distances:
-        result["distances"] = {name: _by_distance(crowd, run, name) for name in ("sparse", "dense")}
+        result["distances"] = {name: _by_distance(population, run, name) for name in ("sparse", "dense")}
     if run.glitches:
-        result["glitch"] = _glitch(crowd, run)
+        result["glitch"] = _glitch(population, run)
     return result
 
 
@@ -151,9 +151,9 @@ def evaluation_worlds(run: Run) -> dict[str, FlipFlop]:
     }
 
 
-def _train(crowd: Population, run: Run, ignore: tuple[float, ...], steps: int, evaluate: Any, stream: str) -> Any:
+def _train(population: Population, run: Run, ignore: tuple[float, ...], steps: int, evaluate: Any, stream: str) -> Any:
     return train(
-        crowd,
+        population,
         FlipFlop.ignoring(*ignore, length=run.length, mode=run.mode),
         steps=steps,
         batch_size=run.batch_size,
@@ -181,49 +181,49 @@ def _objective(run: Run, steps: int) -> Any:
     return Penalised(plain, (sharpening,))
 
 
-def _final(crowd: Population, run: Run) -> dict[str, Any]:
+def _final(population: Population, run: Run) -> dict[str, Any]:
     """Errors over many reads of each evaluation set; a member's rate is over the same strings as the others'."""
     found = {}
     for name, world in evaluation_worlds(run).items():
-        rates = tail_error(crowd, world, targets=run.targets, rng=rng(11, name, device=run.device), chunk=256)
+        rates = tail_error(population, world, targets=run.targets, rng=rng(11, name, device=run.device), chunk=256)
         found[name] = np.array([rate.rate for rate in rates])  # type: ignore[union-attr]
         found[f"{name}_errors"] = np.array([rate.errors for rate in rates])  # type: ignore[union-attr]
     return found
 
 
-def _rates(crowd: Any, batch: Batch, among: slice | None = None) -> np.ndarray:
+def _rates(population: Any, batch: Batch, among: slice | None = None) -> np.ndarray:
     """Read error of each seed on one batch; `among` restricts the answers that are compared."""
-    wrong = wrong_targets(crowd, batch, among=among).flatten(1).sum(1)
+    wrong = wrong_targets(population, batch, among=among).flatten(1).sum(1)
     return (wrong / batch.mask.sum()).cpu().numpy()
 
 
-def _excess(crowd: Population, run: Run) -> np.ndarray:
+def _excess(population: Population, run: Run) -> np.ndarray:
     """Loss on fresh strings above that of the true law on the same strings, per seed, nats per token."""
     world = FlipFlop.ignoring(*run.ignore, length=run.length, mode="generative")
     batch = world.sample(2000, rng=rng(19, device=run.device))
-    with evaluating(crowd), torch.no_grad():
+    with evaluating(population), torch.no_grad():
         parts = [
-            crowd(inputs).double().log_softmax(-1).gather(-1, targets.expand(len(crowd), -1, -1)[..., None])
+            population(inputs).double().log_softmax(-1).gather(-1, targets.expand(len(population), -1, -1)[..., None])
             for inputs, targets in zip(batch.inputs.split(250), batch.targets.split(250))
         ]
     return -torch.cat(parts, 1).flatten(1).mean(1).cpu().numpy() - world.optimal_loss(batch)
 
 
-def _by_distance(crowd: Population, run: Run, name: str) -> dict[str, np.ndarray]:
+def _by_distance(population: Population, run: Run, name: str) -> dict[str, np.ndarray]:
     """Errors and counts per seed against the distance to the latest write, in bins that double."""
     world = evaluation_worlds(run)[name]
     edges = np.unique([0, *(2**power for power in range(12)), run.length])
     edges = edges[edges <= run.length // 2]
     generator = rng(13, name, device=run.device)
-    curve = error_curve(crowd, world, world.since_write, edges, targets=run.targets, rng=generator, chunk=256)
+    curve = error_curve(population, world, world.since_write, edges, targets=run.targets, rng=generator, chunk=256)
     return {"edges": curve.edges, "errors": curve.errors, "counts": curve.counts}
 
 
-def _glitch(crowd: Population, run: Run) -> dict[str, Any]:
+def _glitch(population: Population, run: Run) -> dict[str, Any]:
     """The shortest failing input found for the first seed that errs: short strings of both tails are searched first."""
     lengths = [length for length in (8, 12, 16, 24, 32, 48, 64, 128, 256, 512) if length < run.length] + [run.length]
     worlds = [FlipFlop.ignoring(share, length=length) for length in lengths for share in (DENSE, SPARSE)]
-    for place, member in enumerate(crowd.members()):
+    for place, member in enumerate(population.members()):
         member = member.to(run.device)
         found = find_glitch(
             member, worlds, examples=1024, rng=rng(17, device=run.device), label=worlds[0].label, pairs=2

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.flip_flop.runs import SOURCE, Run, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 RUN = Run(steps=900)
 

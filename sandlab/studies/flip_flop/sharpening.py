@@ -9,10 +9,10 @@ import numpy as np
 
 from sandlab import figures
 from sandlab.lenses.attention_pictures import mark_attention
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SOURCE
 from sandlab.studies.flip_flop.transduction import PROBE, PROBE_WRITES, Transduction, transduce
+from sandlab.studies.study import Lab, Outcome, study
 
 
 @dataclass(frozen=True)

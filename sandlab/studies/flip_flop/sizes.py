@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.tail_errors import best_so_far
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.flip_flop.tail_errors import best_so_far
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.runs import SETS, SOURCE, Run, by_seed, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 Size = tuple[int, int, int]
 RUN = Run(length=32, steps=800, checks=16)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.flip_flop.mitigations import (
     FAMILIES,
@@ -19,6 +18,7 @@ from sandlab.studies.flip_flop.mitigations import (
     train_settings,
 )
 from sandlab.studies.flip_flop.runs import SOURCE, Run
+from sandlab.studies.study import Lab, Outcome, study
 
 DROPOUTS = ("embedding dropout 0.1", "embedding dropout 0.3", "embedding dropout 0.5")
 SHARPENED = ("entropy 0.01", "entropy 0.1", "entropy 1", "−L2 0.1", "−max 0.1")

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.lenses.attention_limits import LinearPositionHead, dilution_bound, largest_attention
+from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead, dilution_bound, largest_attention
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Between, Claim, Equals
 from sandlab.studies.flip_flop.exact_machines import (
     SharpnessJob,
@@ -28,9 +27,10 @@ from sandlab.studies.flip_flop.exact_machines import (
     wrong_parses,
 )
 from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.worlds.addition import adder_as_flip_flop
-from sandlab.worlds.algebra.semigroups import enumerate_semigroup
-from sandlab.worlds.flip_flop import FlipFlop
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.automata.addition import adder_as_flip_flop
+from sandlab.worlds.automata.algebra.semigroups import enumerate_semigroup
+from sandlab.worlds.flip_flop.language import FlipFlop
 
 SHARPNESS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 TABLE = (

@@ -13,11 +13,16 @@ from sandlab.learning.penalties import Penalised, Sharpening
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.memory_heads import attention_entropy, head_differences, ideal_memory_score, value_norm_importance
-from sandlab.lenses.tail_errors import tail_error
+from sandlab.lenses.flip_flop.memory_heads import (
+    attention_entropy,
+    head_differences,
+    ideal_memory_score,
+    value_norm_importance,
+)
+from sandlab.lenses.flip_flop.tail_errors import tail_error
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.worlds.flip_flop import FlipFlopTransduction
+from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
 __all__ = ["PROBE", "PROBE_WRITES", "Transduction", "transduce"]
 
@@ -51,7 +56,7 @@ class Transduction:
 def transduce(job: Transduction) -> dict[str, Any]:
     """Errors at three rates of idling; entropies, memory scores, probe maps and differences of heads."""
     world = FlipFlopTransduction(length=job.length, idle=job.idle)
-    crowd = Population(lambda seed: _build(job), seeds=job.seeds).to(job.device)
+    population = Population(lambda seed: _build(job), seeds=job.seeds).to(job.device)
     probe = torch.tensor([PROBE], device=job.device)
     film: dict[str, list[np.ndarray]] = {"differences": [], "steps": [], "norms": []}
 
@@ -63,7 +68,7 @@ def transduce(job: Transduction) -> dict[str, Any]:
             film["differences"].append(torch.stack([head_differences(p) for p in maps.values()], 1).cpu().numpy())
 
     train(
-        crowd,
+        population,
         world,
         steps=job.steps,
         batch_size=job.batch_size,
@@ -76,17 +81,17 @@ def transduce(job: Transduction) -> dict[str, Any]:
         precision=job.precision if job.device != "cpu" else "float32",
         callbacks=[watch],
     )
-    found: dict[str, Any] = {f"error_{idle}": _errors(crowd, job, idle) for idle in TESTS}
+    found: dict[str, Any] = {f"error_{idle}": _errors(population, job, idle) for idle in TESTS}
     found["film"] = {name: np.stack(frames) if frames else np.zeros(0) for name, frames in film.items()}
     batch = world.sample(200, rng=rng(5, device=job.device))
-    maps = attention_maps(crowd, batch.inputs, average=False)
+    maps = attention_maps(population, batch.inputs, average=False)
     found["entropy"] = torch.stack([attention_entropy(p).flatten(1).mean(1) for p in maps.values()], 1).cpu().numpy()
     first = next(iter(maps.values()))
     scores = [ideal_memory_score(member, batch.inputs, batch.truth["latest_write"]) for member in first]
     found["scores"] = {name: torch.stack([score[name] for score in scores]).cpu().numpy() for name in scores[0]}
-    found["maps"] = {name: pattern.cpu().numpy() for name, pattern in attention_maps(crowd, probe).items()}
+    found["maps"] = {name: pattern.cpu().numpy() for name, pattern in attention_maps(population, probe).items()}
     for name, layer in (("misleading", 0), ("misleading_last", job.layers - 1)):
-        found[name] = np.array([_misleading(member, batch, layer) for member in crowd.members()])
+        found[name] = np.array([_misleading(member, batch, layer) for member in population.members()])
     return found
 
 
@@ -96,15 +101,15 @@ def _build(job: Transduction) -> Transformer:
     )
 
 
-def _errors(crowd: Population, job: Transduction, idle: float) -> np.ndarray:
+def _errors(population: Population, job: Transduction, idle: float) -> np.ndarray:
     world = FlipFlopTransduction(length=job.length, idle=idle)
-    rates = tail_error(crowd, world, targets=job.targets, rng=rng(9, str(idle), device=job.device))
+    rates = tail_error(population, world, targets=job.targets, rng=rng(9, str(idle), device=job.device))
     return np.array([rate.rate for rate in rates])  # type: ignore[union-attr]
 
 
-def _norms(crowd: Population) -> np.ndarray:
+def _norms(population: Population) -> np.ndarray:
     """Length of each member's whole weight vector."""
-    squares = [weight.detach().flatten(1).square().sum(1) for weight in crowd.stacked.values()]
+    squares = [weight.detach().flatten(1).square().sum(1) for weight in population.stacked.values()]
     return torch.stack(squares).sum(0).sqrt().cpu().numpy()
 
 

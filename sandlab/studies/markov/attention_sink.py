@@ -12,13 +12,13 @@ from sandlab import figures
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.predictions import evaluating
-from sandlab.models.recording import record
+from sandlab.models.hooks import record
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
-from sandlab.worlds.bigram_text import BigramBackcopy
+from sandlab.worlds.markov.bigram_text import BigramBackcopy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ def train_sink(job: SinkJob) -> dict[str, Any]:
     settings = job.settings
     world = BigramBackcopy(settings.states, settings.triggers, settings.length)
     held_out = world.sample(256, rng=rng(0, "held out", device=job.device))
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=world.vocab, length=settings.length, layers=settings.layers, heads=1, width=settings.width,
             mlp="relu", norm="pre", positions="learned",
@@ -69,7 +69,7 @@ def train_sink(job: SinkJob) -> dict[str, Any]:
         seen.append(observe(model, held_out))
 
     histories = train(
-        crowd, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine",
+        population, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine",
         warmup=settings.steps // 20, rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
         every=max(1, settings.steps // 25), callbacks=[look], data="separate",
     )  # fmt: skip
@@ -85,20 +85,20 @@ def train_sink(job: SinkJob) -> dict[str, Any]:
     }
 
 
-def observe(crowd: Any, batch: Batch) -> dict[str, np.ndarray]:
+def observe(population: Any, batch: Batch) -> dict[str, np.ndarray]:
     """Mean attention to the start token on non-triggers and on triggers; norms of its value and stream and the others'.
 
     The first two positions are left out: there is hardly anything else to attend to.
     """
     with (
-        evaluating(crowd),
+        evaluating(population),
         torch.no_grad(),
-        record(crowd, "layers.*.attention.pattern", "layers.*.attention.value", "layers.*.stream") as tape,
+        record(population, "layers.*.attention.pattern", "layers.*.attention.value", "layers.*.resid_post") as cache,
     ):
-        crowd(batch.inputs)
-    last = max(name.split(".")[1] for name in tape)
-    stream = tape[f"layers.{last}.stream"].norm(dim=-1)
-    pattern, value = (tape[f"layers.{last}.attention.{part}"] for part in ("pattern", "value"))
+        population(batch.inputs)
+    last = max(name.split(".")[1] for name in cache)
+    stream = cache[f"layers.{last}.resid_post"].norm(dim=-1)
+    pattern, value = (cache[f"layers.{last}.attention.{part}"] for part in ("pattern", "value"))
     on_start = pattern[..., 0, 2:, 0]
     trigger = batch.truth["is_trigger"][:, 2:]
     norms = value.norm(dim=-1)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.studies.markov.graph_runs import (
     FirstLayerRun,
@@ -19,6 +18,7 @@ from sandlab.studies.markov.graph_runs import (
     train_first_layer,
     train_on_tree,
 )
+from sandlab.studies.study import Lab, Outcome, study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

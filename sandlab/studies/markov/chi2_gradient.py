@@ -10,13 +10,13 @@ import torch
 
 from sandlab import figures
 from sandlab.learning.objectives import member_loss
-from sandlab.lenses.dependence import tree_chi_square
+from sandlab.lenses.markov.dependence import tree_chi_square
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim, Equals
 from sandlab.studies.markov.graph_runs import family, matching_model
-from sandlab.worlds.causal_graphs import InContextTree
-from sandlab.worlds.chains import dirichlet_rows
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov._walk import dirichlet_rows
+from sandlab.worlds.markov.causal_graphs import InContextTree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,22 +10,22 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.causal_graphs import causal_graph_estimator, parent_heads_estimator
-from sandlab.circuits.induction import induction_head
-from sandlab.circuits.korder import context_gap, korder_three_layers, korder_two_layers, with_start_token
-from sandlab.circuits.pull_back import disentangle
-from sandlab.lenses.dependence import chain_chi_square
+from sandlab.circuits.markov.causal_graphs import causal_graph_estimator, parent_heads_estimator
+from sandlab.circuits.markov.induction import induction_head
+from sandlab.circuits.markov.korder import context_gap, korder_three_layers, korder_two_layers, with_start_token
+from sandlab.circuits.markov.pull_back import disentangle
+from sandlab.lenses.markov.dependence import chain_chi_square
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim, Equals
-from sandlab.worlds.causal_graphs import InContextDag, InContextTree, lag_parents, random_parents
-from sandlab.worlds.chains import dirichlet_rows
-from sandlab.worlds.estimators import CountingEstimator
-from sandlab.worlds.markov import InContextMarkov, MarkovChain
-from sandlab.worlds.ngrams import InContextNgrams
-from sandlab.worlds.structure import chow_liu, position_information
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov._walk import dirichlet_rows
+from sandlab.worlds.markov.causal_graphs import InContextDag, InContextTree, lag_parents, random_parents
+from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
+from sandlab.worlds.markov.structure import chow_liu, position_information
+from sandlab.worlds.ngrams.estimators import CountingEstimator
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

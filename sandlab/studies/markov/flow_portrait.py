@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.learning.one_layer_markov import SADDLE, SADDLE_ENERGY, OneLayerMarkovTheory, flow_energy
+from sandlab.learning.markov.one_layer import SADDLE, SADDLE_ENERGY, OneLayerMarkovTheory, flow_energy
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
-from sandlab.models.one_layer_markov import ThreeParameterMarkov
+from sandlab.models.markov.one_layer import ThreeParameterMarkov
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
-from sandlab.worlds.markov import MarkovChain
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov.chain import MarkovChain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def follow_samples(job: SampledJob) -> dict[str, Any]:
         model.attention.requires_grad_(False)
         return model
 
-    crowd = Population(factory, seeds=range(len(RING))).to(job.device)
+    population = Population(factory, seeds=range(len(RING))).to(job.device)
     path: list[np.ndarray] = []
 
     def keep(_step: int, model: Any, _metrics: Any) -> None:
@@ -107,7 +107,7 @@ def follow_samples(job: SampledJob) -> dict[str, Any]:
         path.append(torch.stack([named["embedding"], named["feedforward"]], -1).detach().cpu().numpy())
 
     train(
-        crowd, MarkovChain.binary(job.p, job.q, length=128), steps=job.steps, batch_size=16,
+        population, MarkovChain.binary(job.p, job.q, length=128), steps=job.steps, batch_size=16,
         rng=rng(job.seed, "data", device=job.device), optimizer="sgd", lr=job.lr, every=max(1, job.steps // 60),
         callbacks=[keep], data="separate",
     )  # fmt: skip

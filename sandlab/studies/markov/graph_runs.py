@@ -15,10 +15,10 @@ from sandlab.learning.objectives import member_loss
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps, attention_match, parent_pattern
-from sandlab.models.disentangled import DisentangledTransformer
+from sandlab.models.markov.disentangled import DisentangledTransformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.causal_graphs import InContextTree, chain_parents, pair_parents, random_parents
+from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents, pair_parents, random_parents
 
 __all__ = [
     "FirstLayerRun",
@@ -101,7 +101,7 @@ def train_on_tree(run: GraphRun) -> dict[str, Any]:
     """Train every seed from A = 0, W = 0 and read the graph off the first layer's attention."""
     world = InContextTree(run.states, run.parents, run.concentration)
     held_out = world.sample(2048, rng=rng(0, "held out", device=run.device))
-    crowd = Population(
+    population = Population(
         lambda seed: DisentangledTransformer(vocab=run.states, length=world.length, heads=(1, 1)), seeds=run.seeds
     ).to(run.device)
     matches: list[np.ndarray] = []
@@ -110,13 +110,13 @@ def train_on_tree(run: GraphRun) -> dict[str, Any]:
         matches.append(read_tree(model, held_out[:128], run.parents)["match"])
 
     histories = train(
-        crowd, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer=run.optimizer, schedule="cosine",
+        population, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer=run.optimizer, schedule="cosine",
         rng=rng(run.seeds[0], "data", device=run.device), evaluate=held_out, every=max(1, run.steps // run.looks),
         callbacks=[look], data="separate",
     )  # fmt: skip
-    weights = crowd.stacked
+    weights = population.stacked
     errors = {
-        f"errors {concentration:g}": kernel_errors(crowd, run, concentration)
+        f"errors {concentration:g}": kernel_errors(population, run, concentration)
         for concentration in (run.concentration, *run.tests)
     }
     return {
@@ -124,7 +124,7 @@ def train_on_tree(run: GraphRun) -> dict[str, Any]:
         "loss": np.stack([history.metrics["loss"] for history in histories]),
         "optimum": world.optimal_loss(held_out),
         "match": np.stack(matches, -1),
-        **{f"final {name}": value for name, value in read_tree(crowd, held_out[:512], run.parents).items()},
+        **{f"final {name}": value for name, value in read_tree(population, held_out[:512], run.parents).items()},
         "first": weights["layers.0.attention.weight"][0, 0].detach().cpu().numpy(),
         "second": weights["layers.1.attention.weight"][0, 0].detach().cpu().numpy(),
         "readout": weights["unembed.weight"][0].detach().cpu().numpy(),
@@ -143,7 +143,7 @@ def train_first_layer(run: FirstLayerRun) -> dict[str, Any]:
             weight.requires_grad_(name.startswith("layers.0."))
         return model
 
-    crowd = Population(member, seeds=run.seeds).to(run.device)
+    population = Population(member, seeds=run.seeds).to(run.device)
     steps: list[int] = []
     matches: list[np.ndarray] = []
 
@@ -152,10 +152,10 @@ def train_first_layer(run: FirstLayerRun) -> dict[str, Any]:
         matches.append(read_tree(model, held_out[:128], run.parents)["match"])
 
     train(
-        crowd, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd", callbacks=[look],
+        population, world, steps=run.steps, batch_size=run.batch, lr=run.lr, optimizer="sgd", callbacks=[look],
         rng=rng(run.seeds[0], "first layer", device=run.device), every=max(1, run.steps // run.looks), data="separate",
     )  # fmt: skip
-    found = read_tree(crowd, held_out, run.parents)
+    found = read_tree(population, held_out, run.parents)
     return {"steps": np.array(steps), "match": np.stack(matches, -1), **{f"final {k}": v for k, v in found.items()}}
 
 
@@ -207,13 +207,13 @@ def matching_model(states: int, length: int, temperature: float, floor: float) -
     return model
 
 
-def read_tree(crowd: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.ndarray]:
+def read_tree(population: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.ndarray]:
     """Mean first-layer attention of each seed, its match to the graph, and whether its largest entries are the graph.
 
     The last position asks and belongs to no tree; roots have nothing to attend to. A position's largest attention is
     taken over the earlier positions.
     """
-    pattern = attention_maps(crowd, batch.inputs)["layers.0.attention.pattern"][:, 0, :-1, :-1]
+    pattern = attention_maps(population, batch.inputs)["layers.0.attention.pattern"][:, 0, :-1, :-1]
     children = [place for place, parent in enumerate(parents[:-1]) if parent >= 0]
     target = parent_pattern(parents)[:-1, :-1].to(pattern)
     found = pattern.tril(-1).argmax(-1)[:, children]
@@ -226,8 +226,8 @@ def read_tree(crowd: Any, batch: Batch, parents: Sequence[int]) -> dict[str, np.
     }
 
 
-def kernel_errors(crowd: Any, run: GraphRun, concentration: float) -> np.ndarray:
-    """Mean over fresh sequences of max_a |f(a) − P(a|s_T)|: each seed of the crowd, then the counting estimator.
+def kernel_errors(population: Any, run: GraphRun, concentration: float) -> np.ndarray:
+    """Mean over fresh sequences of max_a |f(a) − P(a|s_T)|: each seed of the population, then the counting estimator.
 
     The estimator is the one of training (it adds the training concentration), whatever law the kernels have.
     """
@@ -236,7 +236,7 @@ def kernel_errors(crowd: Any, run: GraphRun, concentration: float) -> np.ndarray
     trained = InContextTree(run.states, run.parents, run.concentration)
     truth = batch.targets.squeeze(1)
     with torch.no_grad():
-        predicted = crowd(batch.inputs).softmax(-1).squeeze(-2)
+        predicted = population(batch.inputs).softmax(-1).squeeze(-2)
     counted = trained.oracle(batch).exp().squeeze(1)
     apart = [(guess.double() - truth).abs().amax(-1).mean() for guess in (*predicted, counted)]
     return torch.stack(apart).cpu().numpy()

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from sandlab import figures
-from sandlab.circuits.one_layer_markov import marginal_predictor
-from sandlab.learning.one_layer_markov import OneLayerMarkovTheory
+from sandlab.circuits.markov.one_layer import marginal_predictor
+from sandlab.learning.markov.one_layer import OneLayerMarkovTheory
+from sandlab.lenses._flat import FlatLoss
 from sandlab.lenses.curvature import hessian_spectrum
-from sandlab.lenses.flat import FlatLoss
 from sandlab.models.base import seeded
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from sandlab.learning.training import train
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
 from sandlab.worlds.recall import KHopInduction
 
@@ -66,7 +66,7 @@ def train_induction(job: DepthWidthJob) -> dict[str, Any]:
     task = Answered(world)
     held_out = task.sample(512, rng=rng(0, "held out", device=job.device))
     late = held_out.mask & (torch.arange(job.length, device=job.device) >= job.length // 2)
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=world.vocab, outputs=world.outputs, length=job.length, layers=job.layers, heads=1, width=job.width,
             mlp="gelu", positions="learned", init_std=None,
@@ -80,14 +80,14 @@ def train_induction(job: DepthWidthJob) -> dict[str, Any]:
         return {"accuracy": (chosen == held_out.targets)[:, late].double().mean(-1)}
 
     histories = train(
-        crowd, task, steps=job.steps, batch_size=job.batch, lr=job.lr, schedule="cosine", warmup=job.steps // 20,
+        population, task, steps=job.steps, batch_size=job.batch, lr=job.lr, schedule="cosine", warmup=job.steps // 20,
         rng=rng(job.seeds[0], "data", device=job.device), evaluate=accuracy, every=max(1, job.steps // 20),
         data="separate",
     )  # fmt: skip
     return {
         "steps": histories[0].eval_steps,
         "accuracy": np.stack([history.metrics["accuracy"] for history in histories]),
-        "parameters": crowd.template.parameter_count(),
+        "parameters": population.template.parameter_count(),
     }
 
 

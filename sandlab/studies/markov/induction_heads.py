@@ -15,10 +15,10 @@ from sandlab.lenses.attention_patterns import attention_maps, attention_match, l
 from sandlab.lenses.distances import distances_to_estimators
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import cross_entropy
-from sandlab.worlds.markov import InContextMarkov
+from sandlab.worlds.markov.chain import InContextMarkov
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def train_depth(job: DepthJob) -> dict[str, Any]:
     settings = job.settings
     world = InContextMarkov(settings.states, 1, settings.length)
     held_out = world.sample(settings.held_out, rng=rng(0, "held out", device=job.device))
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=settings.states, length=settings.length, layers=job.layers, heads=1, width=settings.width,
             mlp="gelu", positions="learned", norm="pre",
@@ -69,7 +69,7 @@ def train_depth(job: DepthJob) -> dict[str, Any]:
         distances.append({name: found[name].cpu().numpy() for name in ESTIMATORS})
 
     histories = train(
-        crowd, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, warmup=settings.steps // 20,
+        population, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, warmup=settings.steps // 20,
         schedule="cosine", rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
         every=max(1, settings.steps // settings.looks), callbacks=[compare], data="separate",
     )  # fmt: skip
@@ -79,13 +79,13 @@ def train_depth(job: DepthJob) -> dict[str, Any]:
         "loss": np.stack([history.metrics["loss"] for history in histories]),
         "levels": [float(cross_entropy(known[name](held_out), held_out)) for name in ESTIMATORS],
         **{f"distance {name}": np.stack([row[name] for row in distances], -1) for name in ESTIMATORS},
-        **_attention(crowd, held_out.inputs),
+        **_attention(population, held_out.inputs),
     }
 
 
-def _attention(crowd: Population, tokens: torch.Tensor) -> dict[str, Any]:
+def _attention(population: Population, tokens: torch.Tensor) -> dict[str, Any]:
     """Mean maps of the first seed, and how well each layer of each seed matches its part of the induction head."""
-    each = attention_maps(crowd, tokens[:64], average=False)
+    each = attention_maps(population, tokens[:64], average=False)
     first, last = each["layers.0.attention.pattern"], list(each.values())[-1]
     previous = look_back(tokens.shape[-1]).to(tokens.device)
     successor = same_token_successor(tokens[:64]).unsqueeze(1)

@@ -16,10 +16,10 @@ from sandlab.lenses.distances import divergence
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch, cross_entropy
-from sandlab.worlds.interleaved import InterleavedChains
+from sandlab.worlds.markov.interleaved import InterleavedChains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def train_lags(job: LagJob) -> dict[str, Any]:
     settings = job.settings
     world = world_of(settings)
     held_out = world.sample(1024, rng=rng(0, "held out", device=job.device))
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=settings.states, length=settings.length, layers=settings.layers, heads=1, width=settings.width,
             mlp="gelu", positions="learned",
@@ -71,12 +71,12 @@ def train_lags(job: LagJob) -> dict[str, Any]:
         seeds=job.seeds,
     ).to(job.device)  # fmt: skip
     histories = train(
-        crowd, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine",
+        population, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine",
         warmup=settings.steps // 20, rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
         every=max(1, settings.steps // 30), data="separate",
     )  # fmt: skip
-    with evaluating(crowd), torch.no_grad():
-        predicted = log_predictions(crowd, held_out).double()
+    with evaluating(population), torch.no_grad():
+        predicted = log_predictions(population, held_out).double()
     named = {"oracle": world.oracle, **world.baselines()}
     return {
         "steps": histories[0].eval_steps,

@@ -10,9 +10,9 @@ import torch
 
 from sandlab import figures
 from sandlab.lenses.spectra import effective_rank, top_share
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.markov.one_layer_runs import BinaryRun, train_on_chain
+from sandlab.studies.study import Lab, Outcome, study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 SOURCE = "Makkuva et al. 2024, Local to Global: learning dynamics and effect of initialization for transformers"
 MATRICES = {
     "layers.0.attention.value.weight": "values W_V",
-    "layers.0.mlp.rise.weight": "feed-forward W₁",
-    "layers.0.mlp.fall.weight": "feed-forward W₂",
+    "layers.0.mlp.up_proj.weight": "feed-forward W₁",
+    "layers.0.mlp.down_proj.weight": "feed-forward W₂",
 }
 
 

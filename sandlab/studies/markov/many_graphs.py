@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.markov.graph_runs import FirstLayerRun, GraphRun, train_first_layer, train_on_tree
-from sandlab.worlds.causal_graphs import random_parents
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov.causal_graphs import random_parents
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

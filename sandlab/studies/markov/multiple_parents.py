@@ -14,12 +14,12 @@ from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.head_matching import match_heads
 from sandlab.models.base import Model
-from sandlab.models.disentangled import DisentangledTransformer
-from sandlab.models.simplified import SimplifiedTransformer
+from sandlab.models.markov.disentangled import DisentangledTransformer
+from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
-from sandlab.worlds.causal_graphs import InContextDag, lag_parents, skip_parents
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov.causal_graphs import InContextDag, lag_parents, skip_parents
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,9 @@ def train_heads(job: ParentsJob) -> dict[str, Any]:
     parents = parents_of(job.graph, settings.length)
     world = InContextDag(settings.states, parents, settings.concentration)
     held_out = world.sample(2048, rng=rng(0, "held out", device=job.device))
-    crowd = Population(lambda seed: build(settings, world.families + settings.spare), seeds=job.seeds).to(job.device)
+    population = Population(lambda seed: build(settings, world.families + settings.spare), seeds=job.seeds).to(
+        job.device
+    )
 
     def read(model: Any) -> tuple[torch.Tensor, list[Any]]:
         # The last position looks at the parents of the token to come; all others at their own.
@@ -105,11 +107,11 @@ def train_heads(job: ParentsJob) -> dict[str, Any]:
         scores.append([match.score for match in read(model)[1]])
 
     histories = train(
-        crowd, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule=settings.schedule,
+        population, world, steps=settings.steps, batch_size=settings.batch, lr=settings.lr, schedule=settings.schedule,
         weight_decay=settings.weight_decay, rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out,
         every=max(1, settings.steps // 25), callbacks=[look], data="separate",
     )  # fmt: skip
-    pattern, matches = read(crowd)
+    pattern, matches = read(population)
     best = int(np.argmax([match.score for match in matches]))
     return {
         "steps": histories[0].eval_steps,

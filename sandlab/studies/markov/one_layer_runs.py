@@ -15,10 +15,10 @@ from sandlab.learning.training import train
 from sandlab.lenses.distances import divergence
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.lenses.spectra import SpectraOverTraining
-from sandlab.models.one_layer_markov import OneLayerMarkov
+from sandlab.models.markov.one_layer import OneLayerMarkov
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.worlds.markov import MarkovChain
+from sandlab.worlds.markov.chain import MarkovChain
 
 __all__ = ["VARIANTS", "BinaryRun", "train_on_chain"]
 
@@ -58,10 +58,10 @@ def train_on_chain(run: BinaryRun) -> dict[str, Any]:
     sequences: the expected loss without the noise of the targets.
     """
     world = MarkovChain.binary(run.p, run.q, length=run.length)
-    crowd = Population(_factory(run), seeds=run.seeds).to(run.device)
+    population = Population(_factory(run), seeds=run.seeds).to(run.device)
     film = SpectraOverTraining(*run.spectra)
     histories = train(
-        crowd, world, steps=run.steps, batch_size=run.batch, rng=rng(run.seeds[0], "data", device=run.device),
+        population, world, steps=run.steps, batch_size=run.batch, rng=rng(run.seeds[0], "data", device=run.device),
         lr=run.lr, betas=(0.9, 0.95), weight_decay=run.weight_decay,
         schedule="constant" if run.variant == "scalar" else "cosine", warmup=max(1, run.steps // 50),
         evaluate=_expected_loss(world, run), every=max(1, run.steps // run.looks),

@@ -12,11 +12,11 @@ from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import cross_entropy
-from sandlab.worlds.estimators import ngram_name
-from sandlab.worlds.markov import InContextMarkov
+from sandlab.worlds.markov.chain import InContextMarkov
+from sandlab.worlds.ngrams.estimators import ngram_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def train_order(job: OrderJob) -> dict[str, Any]:
     steps = settings.steps if job.order > 1 else settings.steps // 2
     world = InContextMarkov(2, job.order, settings.length)
     held_out = world.sample(512, rng=rng(0, "held out", device=job.device))
-    crowd = Population(
+    population = Population(
         lambda seed: Transformer(
             vocab=2, length=settings.length, layers=job.layers, heads=1, width=settings.width, mlp="gelu",
             positions="learned", init_std=None,
@@ -62,7 +62,7 @@ def train_order(job: OrderJob) -> dict[str, Any]:
         seeds=job.seeds,
     ).to(job.device)  # fmt: skip
     histories = train(
-        crowd, world, steps=steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine", warmup=steps // 20,
+        population, world, steps=steps, batch_size=settings.batch, lr=settings.lr, schedule="cosine", warmup=steps // 20,
         rng=rng(job.seeds[0], "data", device=job.device), evaluate=held_out, every=max(1, steps // 30),
         data="separate",
     )  # fmt: skip

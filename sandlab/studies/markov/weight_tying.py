@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.studies.markov.one_layer_runs import BinaryRun, train_on_chain
-from sandlab.worlds.markov import MarkovChain
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.markov.chain import MarkovChain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 
 from sandlab.figures import new, style
-from sandlab.learning.nce import NCEProblem
-from sandlab.learning.nce_descent import optimise
-from sandlab.lenses.nce_annulus import flattest_ring, in_region
-from sandlab.lenses.nce_constants import curvature_range
-from sandlab.lenses.nce_pictures import draw_landscape, draw_surface, nce_landscape
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.learning.nce.descent import optimise
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.lenses.nce.annulus import flattest_ring, in_region
+from sandlab.lenses.nce.constants import curvature_range
+from sandlab.lenses.nce.pictures import draw_landscape, draw_surface, nce_landscape
 from sandlab.studies.claims import Below, Between, Claim, Equals
-from sandlab.worlds.gaussians import GaussianMeans
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.gaussians import GaussianMeans
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), figure 4.1, lemma 49, eq. 4.17"
 _OPTIMUM: dict[str, Any] = {
@@ -197,7 +197,7 @@ def _paths(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scape(found: dict[str, Any]) -> Any:
-    from sandlab.lenses.nce_pictures import NCELandscape
+    from sandlab.lenses.nce.pictures import NCELandscape
 
     return NCELandscape(*(np.asarray(found[name]) for name in ("b", "c", "log_loss", "log_norm", "log_condition")))
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from sandlab.figures import COLOURS, new, style
-from sandlab.learning.nce import NCEProblem
-from sandlab.learning.nce_descent import optimise
-from sandlab.learning.nce_search import RateSearch, search_rate
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.learning.nce.descent import optimise
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.learning.nce.search import RateSearch, search_rate
 from sandlab.studies.claims import Above, Below, Claim
-from sandlab.worlds.gaussians import Contrast, DiagonalGaussians, GaussianMeans
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.gaussians import Contrast, DiagonalGaussians, GaussianMeans
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), section 4.1.6, figure 4.2"
 METHODS = (

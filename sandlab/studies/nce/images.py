@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from sandlab.figures import COLOURS, new, style
-from sandlab.learning.nce_networks import ContrastiveLoss
+from sandlab.learning.nce.networks import ContrastiveLoss
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.models.base import seeded
-from sandlab.models.density_ratio import DensityRatio, DensityRatioConfig
+from sandlab.models.nce.density_ratio import DensityRatio, DensityRatioConfig
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
-from sandlab.worlds.image_contrast import ImageContrast
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.image_contrast import ImageContrast
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), section 4.1.6, figure 4.3"
 
@@ -61,9 +61,9 @@ def train_ratios(config: ImageJob) -> dict[str, Any]:
             return DensityRatio(**settings)
 
     seeds = list(range(config.seeds))
-    crowd = Population(build, seeds=seeds * len(config.rates)).to(config.device)
+    population = Population(build, seeds=seeds * len(config.rates)).to(config.device)
     histories = train(
-        crowd,
+        population,
         config.world,
         steps=config.steps,
         batch_size=config.batch,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sandlab.figures import new, style
-from sandlab.learning.nce import NCEProblem
-from sandlab.lenses.nce_constants import condition_number, fisher_constants, nce_spectrum
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.lenses.nce.constants import condition_number, fisher_constants, nce_spectrum
 from sandlab.studies.claims import Above, Below, Between, Claim, Equals
-from sandlab.worlds.gaussians import GaussianMeans
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.gaussians import GaussianMeans
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), section 4.1.3; Liu, Rosenfeld, Ravikumar & Risteski 2022"
 _SMALLEST_LIMIT = 2 * math.pi**3 / math.sqrt(2 * math.pi)

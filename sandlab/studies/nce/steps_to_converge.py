@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from sandlab.figures import new, style
-from sandlab.learning.nce import NCEProblem
-from sandlab.learning.nce_descent import steps_to_reach
-from sandlab.lenses.nce_bounds import gd_step_lower_bound
-from sandlab.lenses.nce_constants import curvature_range
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.learning.nce.descent import steps_to_reach
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.lenses.nce.bounds import gd_step_lower_bound
+from sandlab.lenses.nce.constants import curvature_range
 from sandlab.studies.claims import Above, Below, Claim, Equals
-from sandlab.worlds.gaussians import GaussianMeans
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.gaussians import GaussianMeans
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), theorems 17, 18, 19 and 21, corollary 2"
 PLANS = {

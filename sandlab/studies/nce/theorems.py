@@ -9,20 +9,20 @@ from typing import Any
 import torch
 
 from sandlab.figures import COLOURS, new, style
-from sandlab.learning.nce import NCEProblem
-from sandlab.learning.nce_descent import steps_to_reach
-from sandlab.lenses.nce_annulus import flattest_ring
-from sandlab.lenses.nce_bounds import newton_step_lower_bound, ngd_step_upper_bound
-from sandlab.lenses.nce_constants import (
+from sandlab.learning.nce.descent import steps_to_reach
+from sandlab.learning.nce.problem import NCEProblem
+from sandlab.lenses.nce.annulus import flattest_ring
+from sandlab.lenses.nce.bounds import newton_step_lower_bound, ngd_step_upper_bound
+from sandlab.lenses.nce.constants import (
     condition_number,
     fisher_constants,
     hessian_neighbourhood,
     nce_spectrum,
 )
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Below, Claim
-from sandlab.worlds.gaussians import GaussianMeans
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.nce.gaussians import GaussianMeans
 
 SOURCE = "Liu 2024 (thesis, CMU-ML-24-110), section 4.1"
 _ROOT = math.sqrt(2 * math.pi)

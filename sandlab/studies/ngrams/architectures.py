@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
 from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 ADDITIVE = Run(
     model="additive one-hot", states=3, length=32, concentration=1.0, steps=900, lr=0.005, weight_decay=1e-4, looks=60

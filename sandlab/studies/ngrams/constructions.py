@@ -9,16 +9,16 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.circuits.ngrams import ngram_estimator
+from sandlab.circuits.ngrams.counting import ngram_estimator
 from sandlab.learning.training import train
-from sandlab.lenses.jacobians import simplified_jacobians
-from sandlab.models.recording import record
+from sandlab.lenses.ngrams.jacobians import simplified_jacobians
+from sandlab.models.hooks import record
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim
 from sandlab.studies.ngrams.runs import SOURCE
-from sandlab.worlds.estimators import CountingEstimator
-from sandlab.worlds.ngrams import InContextNgrams
+from sandlab.studies.study import Lab, Outcome, study
+from sandlab.worlds.ngrams.estimators import CountingEstimator
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 TEMPERATURES = (2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0)
 SEQUENCE = (2, 0, 1, 1, 2, 0, 2, 1, 0, 1, 0, 2)
@@ -193,9 +193,9 @@ def _half_way(result: dict[str, Any]) -> float:
 def _last_attention(order: int) -> np.ndarray:
     tokens = torch.tensor([SEQUENCE])
     model = ngram_estimator(3, order, len(SEQUENCE), heads=2)
-    with record(model, "layers.1.attention.pattern") as tape, torch.no_grad():
+    with record(model, "layers.1.attention.pattern") as cache, torch.no_grad():
         model(tokens)
-    return tape["layers.1.attention.pattern"][0, 0, -1].numpy()
+    return cache["layers.1.attention.pattern"][0, 0, -1].numpy()
 
 
 def _matches(order: int) -> list[int]:
@@ -225,7 +225,7 @@ def _table() -> list[dict[str, Any]]:
 def _jacobian_gap() -> float:
     """Largest difference between the closed forms and automatic differentiation at a random point."""
     from sandlab.models.base import seeded
-    from sandlab.models.simplified import SimplifiedTransformer
+    from sandlab.models.ngrams.simplified import SimplifiedTransformer
 
     with seeded(3):
         model = SimplifiedTransformer(vocab=3, length=7, heads=2, floor=0.0).double()

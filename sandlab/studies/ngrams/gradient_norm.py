@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.lenses.stages import plateaus
-from sandlab.studies.base import Lab, Outcome, study
+from sandlab.lenses.ngrams.stages import plateaus
 from sandlab.studies.claims import Above, Claim
 from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
+from sandlab.studies.study import Lab, Outcome, study
 
 RUN = Run(states=3, length=64, heads=3, steps=1500, looks=50, gradients=16, test=1024)
 MLP = Run(model="additive with feed-forward", states=3, length=32, concentration=1.0, steps=800, lr=0.005, looks=50,

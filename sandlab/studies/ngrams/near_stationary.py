@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from sandlab import figures
-from sandlab.circuits.ngrams import all_heads_bigram, ngram_estimator
-from sandlab.lenses.ngram_theory import (
+from sandlab.circuits.ngrams.counting import all_heads_bigram, ngram_estimator
+from sandlab.lenses.ngrams.theory import (
     covered,
     enumerate_world,
     exact_gradient,
@@ -21,12 +21,12 @@ from sandlab.lenses.ngram_theory import (
     random_like,
 )
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim, Equals
 from sandlab.studies.ngrams.runs import SOURCE
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
-from sandlab.worlds.estimators import CountingEstimator
-from sandlab.worlds.ngrams import InContextNgrams
+from sandlab.worlds.ngrams.estimators import CountingEstimator
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 SHORT, LOW = (6, 8, 10, 12), (3.0, 5.0, 10.0)
 """Lengths and temperatures of the enumerated task."""

@@ -13,12 +13,12 @@ from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.gradients import gradient_norms
-from sandlab.lenses.stages import head_lag_mass, nearest_lag_set
-from sandlab.models.presets import cat_tf, tf_additive, tf_additive_mlp
-from sandlab.models.simplified import SimplifiedTransformer
+from sandlab.lenses.ngrams.stages import head_lag_mass, nearest_lag_set
+from sandlab.models.ngrams.presets import cat_tf, tf_additive, tf_additive_mlp
+from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch, cross_entropy
-from sandlab.worlds.ngrams import InContextNgrams
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 __all__ = ["MODELS", "SOURCE", "Run", "estimator_losses", "population_gradient", "split_seeds", "train_run"]
 
@@ -62,7 +62,7 @@ class Run:
 def train_run(run: Run) -> dict[str, Any]:
     """Test loss, lag masses, gradient norms and nearest estimators over steps, and the first seed's layer-1 maps."""
     world = run.world
-    crowd = Population(lambda seed: build(run), seeds=run.seeds).to(run.device)
+    population = Population(lambda seed: build(run), seeds=run.seeds).to(run.device)
     test = world.sample(run.test, rng=rng(1, "test", device=run.device))
     few = test[:256]
     film: dict[str, list[Any]] = {name: [] for name in ("steps", "mass", "maps", "gradient", "norms", "nearest")}
@@ -80,7 +80,7 @@ def train_run(run: Run) -> dict[str, Any]:
             film["nearest"].append(nearest_lag_set(model, world, few, smoothings=(0.0, 0.5))["nearest"])
 
     histories = train(
-        crowd,
+        population,
         world,
         steps=run.steps,
         batch_size=run.batch_size,

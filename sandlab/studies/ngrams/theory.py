@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch.func import jacrev
 
 from sandlab import figures
-from sandlab.circuits.ngrams import all_heads_bigram, ngram_estimator
-from sandlab.circuits.suffix_tables import suffix_table
+from sandlab.circuits.markov.suffix_tables import suffix_table
+from sandlab.circuits.ngrams.counting import all_heads_bigram, ngram_estimator
 from sandlab.lenses.curvature import hessian_spectrum
-from sandlab.lenses.jacobians import attention_jacobians
-from sandlab.lenses.ngram_theory import (
+from sandlab.lenses.ngrams.jacobians import attention_jacobians
+from sandlab.lenses.ngrams.theory import (
     covered,
     enumerate_world,
     exact_gradient,
@@ -25,18 +25,18 @@ from sandlab.lenses.ngram_theory import (
     stationarity_condition,
 )
 from sandlab.models.base import seeded
-from sandlab.models.recording import record
-from sandlab.models.simplified import SimplifiedTransformer
+from sandlab.models.hooks import record
+from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
 from sandlab.studies.ngrams.runs import SOURCE
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.worlds.base import Batch
-from sandlab.worlds.estimators import CountingEstimator, ngram_name
-from sandlab.worlds.lifted import lifted_chain, stationary_law
-from sandlab.worlds.markov import MarkovChain
-from sandlab.worlds.ngrams import InContextNgrams
+from sandlab.worlds.markov.chain import MarkovChain
+from sandlab.worlds.markov.lifted import lifted_chain, stationary_law
+from sandlab.worlds.ngrams.estimators import CountingEstimator, ngram_name
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 
 @dataclass(frozen=True)
@@ -220,9 +220,9 @@ def _score_form() -> float:
 
 def _patterns(order: int, length: int, c: float, tokens: torch.Tensor) -> list[torch.Tensor]:
     model = ngram_estimator(3, order, length, temperature=c)
-    with torch.no_grad(), record(model, "layers.*.attention.pattern") as tape:
+    with torch.no_grad(), record(model, "layers.*.attention.pattern") as cache:
         model(tokens)
-    return [tape[f"layers.{layer}.attention.pattern"] for layer in (0, 1)]
+    return [cache[f"layers.{layer}.attention.pattern"] for layer in (0, 1)]
 
 
 def _first_layer(length: int = 12, c: float = 3.0) -> float:

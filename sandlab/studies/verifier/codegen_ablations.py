@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.codegen_campaign import MAIN, PLAIN
 from sandlab.studies.verifier.codegen_figures import bars
 from sandlab.studies.verifier.codegen_published import NAMES, NO_ARGMAX

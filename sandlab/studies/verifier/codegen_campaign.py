@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from sandlab.decoding.backtracking import Backtracking
-from sandlab.decoding.blocks import BlockBestOfN
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.sampling import Sampling
-from sandlab.decoding.session import Generations
-from sandlab.decoding.trained import TrainedProbe
-from sandlab.decoding.verifiers import LanguageVerifier, RandomVerifier
-from sandlab.learning.precision import computing
+from sandlab.decoding._session.session import Generations
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.blocks import BlockBestOfN
+from sandlab.decoding.decoders.sampling import Sampling
+from sandlab.decoding.verifiers.base import LanguageVerifier, RandomVerifier
+from sandlab.decoding.verifiers.trained import TrainedProbe
+from sandlab.learning._engine.precision import computing
 from sandlab.studies.verifier.codegen_model import (
     CaseWriter,
     CodeModel,
@@ -26,7 +26,7 @@ from sandlab.studies.verifier.codegen_model import (
     pretrain,
     random_names,
 )
-from sandlab.worlds.append_checking import parse_cases
+from sandlab.worlds.verifier.append_checking import parse_cases
 
 SMALL_MODEL = CodeModel()
 DEPTHS = (1, 2, 4, 8)
@@ -158,7 +158,7 @@ def code_campaigns(config: CodeCampaigns) -> list[dict[str, Any]]:
 def examine(writer: CaseWriter, config: CodeCampaign) -> dict[str, Any]:
     """Everything that is measured on one model."""
     tokens, lines = harvest(writer, config.harvested, config.seed)
-    points = [f"layers.{layer}.stream" for layer in range(config.model.layers)]
+    points = [f"layers.{layer}.resid_post" for layer in range(config.model.layers)]
     probing = {"steps": config.probe_steps, "hidden": config.hidden}
     probes = fit_verifiers(writer, tokens, points, DEPTHS, config.seed, **probing)
     ((_, chooser),) = fit_verifiers(writer, lines, points[-1:], (1,), config.seed, **probing).items()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.codegen_campaign import GREEDY, HOT, MAIN, PLAIN, Way
 from sandlab.studies.verifier.codegen_figures import bars, mean
 from sandlab.studies.verifier.codegen_published import TABLE
@@ -170,7 +170,7 @@ def _errors(runs: Runs) -> list[dict[str, Any]]:
 
 def _models(runs: Runs) -> list[dict[str, Any]]:
     """What was trained: losses, errors for the verifier, and its accuracy on strings held out."""
-    last = f"layers.{runs.campaign.model.layers - 1}.stream,1"
+    last = f"layers.{runs.campaign.model.layers - 1}.resid_post,1"
     return [
         {
             "model": place,

@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.neural import ModelGenerator
-from sandlab.decoding.sampling import Sampling
-from sandlab.decoding.session import Generations
-from sandlab.decoding.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
-from sandlab.decoding.verifiers import Verifier
+from sandlab.decoding._session.session import Generations
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.sampling import Sampling
+from sandlab.decoding.generators.neural import ModelGenerator
+from sandlab.decoding.verifiers.base import Verifier
+from sandlab.decoding.verifiers.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.worlds.append_cases import AppendCases
 from sandlab.worlds.base import Batch
+from sandlab.worlds.verifier.append_cases import AppendCases
 
 # Names in the strings that verifiers are trained on; the names of the tests are others.
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
@@ -62,9 +62,9 @@ def pretrain(config: CodeModel, seeds: Sequence[int], device: str) -> list[tuple
     AdamW, weight decay 0.1, some steps of warm-up then linear decay to 0. Scores fall off with the distance (ALiBi):
     a model with learned or rotary positions needs several times as long to learn to copy a list.
     """
-    crowd = Population(lambda seed: build(config), seeds=seeds).to(device)
+    population = Population(lambda seed: build(config), seeds=seeds).to(device)
     histories = train(
-        crowd,
+        population,
         # A recorded step on a GPU needs batches of one size.
         config.world if device.startswith("cuda") else Shortened(config.world),
         steps=config.steps,
@@ -82,7 +82,7 @@ def pretrain(config: CodeModel, seeds: Sequence[int], device: str) -> list[tuple
         data="separate",
     )
     return [
-        (history.apply_average(crowd.member(place)).eval(), float(history.loss[-100:].mean()))
+        (history.apply_average(population.member(place)).eval(), float(history.loss[-100:].mean()))
         for place, history in enumerate(histories)
     ]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.studies.base import Lab
+from sandlab.studies.study import Lab
 from sandlab.studies.verifier.codegen_campaign import CodeCampaign, CodeCampaigns, Way, code_campaigns
 from sandlab.studies.verifier.codegen_model import FULL_WORLD, CodeModel
 from sandlab.studies.verifier.codegen_published import TABLE
 from sandlab.studies.verifier.dyck_settings import by_model, spread
-from sandlab.worlds.append_cases import OOD_NAMES
+from sandlab.worlds.verifier.append_cases import OOD_NAMES
 
 SMALL_CAMPAIGN = CodeCampaign()
 FULL_CAMPAIGN = CodeCampaign(

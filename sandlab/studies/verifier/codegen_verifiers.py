@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Between, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.codegen_campaign import DEPTHS, HOT, MAIN, PLAIN
 from sandlab.studies.verifier.codegen_figures import bars
 from sandlab.studies.verifier.codegen_published import BASELINE, KINDS, LAYERS, RANDOM, TABLE
@@ -129,7 +129,7 @@ def codegen_layers(config: Settings, lab: Lab) -> Outcome:
         {
             "layer": f"{layer + 1} of {layers}",
             "validation accuracy": float(
-                np.mean([each["validation"][f"layers.{layer}.stream,1"] for each in runs.results])
+                np.mean([each["validation"][f"layers.{layer}.resid_post,1"] for each in runs.results])
             ),
             "accuracy": spread(value),
         }
@@ -201,7 +201,7 @@ def codegen_depth(config: Settings, lab: Lab) -> Outcome:
     """
     runs = Runs(config, lab)
     ways = {depth: replace(MAIN, depth=depth) for depth in DEPTHS}
-    last = f"layers.{runs.campaign.model.layers - 1}.stream"
+    last = f"layers.{runs.campaign.model.layers - 1}.resid_post"
     valid = {depth: np.array([each["validation"][f"{last},{depth}"] for each in runs.results]) for depth in DEPTHS}
     deeper = runs.best([ways[depth] for depth in DEPTHS[1:]])
     measurements = {

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.dyck_campaign import QUOTAS, STRIDES
 from sandlab.studies.verifier.dyck_published import ERRORS, FORCED, WITH_VERIFIER
 from sandlab.studies.verifier.dyck_settings import FULL, QUICK, Settings, by_model, errors_of, run_campaigns, spread

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from sandlab.decoding.backtracking import Backtracking, rejected_prefixes
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.sampling import Greedy, Sampling
-from sandlab.decoding.session import Generations
-from sandlab.decoding.trained import TrainedProbe, last_features, train_probe
-from sandlab.decoding.verifiers import LanguageVerifier, RandomVerifier, Verifier
-from sandlab.learning.precision import computing
+from sandlab.decoding._session.session import Generations
+from sandlab.decoding.decoders.backtracking import Backtracking, rejected_prefixes
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.sampling import Greedy, Sampling
+from sandlab.decoding.verifiers.base import LanguageVerifier, RandomVerifier, Verifier
+from sandlab.decoding.verifiers.trained import TrainedProbe, last_features, train_probe
+from sandlab.learning._engine.precision import computing
 from sandlab.random import rng
 from sandlab.studies.verifier.dyck_model import (
     LENGTH,
@@ -109,17 +109,17 @@ def _false_alarms(writer: Writer, probe: TrainedProbe, config: Campaign, words: 
     """Share of correct unfamiliar prefixes of 25, 26, … 32 brackets that the probe rejects."""
     whole = whole_words(words, rng(config.seed, "alarms", device=config.device))
     strings = [word[: brackets + 1] for brackets in range(25, LENGTH + 1) for word in whole]
-    features = last_features(writer.generator(), strings, ["final"])["final"]
+    features = last_features(writer.generator(), strings, ["ln_final"])["ln_final"]
     rejected = probe.network.score(features.float()) < 0.5
     return rejected.double().view(-1, words).mean(1).tolist()
 
 
 def _probe_report(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]:
     """Validation accuracy over several splits, by layer, and by depth of the verifier."""
-    names = [f"layers.{layer}.stream" for layer in range(config.model.layers)]
+    names = [f"layers.{layer}.resid_post" for layer in range(config.model.layers)]
     strings = errors.wrong + errors.correct
     labels = torch.tensor([0] * len(errors.wrong) + [1] * len(errors.correct), device=writer.device)
-    features = last_features(writer.generator(), strings, ["embedded", *names, "final"])
+    features = last_features(writer.generator(), strings, ["embed", *names, "ln_final"])
 
     @lru_cache
     def accuracy(point: str, layers: int, split: int) -> float:
@@ -128,9 +128,9 @@ def _probe_report(writer: Writer, errors: Errors, config: Campaign) -> dict[str,
         return found.validation_accuracy
 
     return {
-        "validation": [accuracy("final", 1, split) for split in range(config.splits)],
+        "validation": [accuracy("ln_final", 1, split) for split in range(config.splits)],
         "layers": {point: [accuracy(point, 1, split) for split in range(2)] for point in features},
-        "depths": {depth: [accuracy("final", depth, split) for split in range(2)] for depth in (1, 2, 4)},
+        "depths": {depth: [accuracy("ln_final", depth, split) for split in range(2)] for depth in (1, 2, 4)},
     }
 
 
@@ -298,7 +298,7 @@ def _picture(writer: Writer, errors: Errors, config: Campaign) -> dict[str, Any]
     half = min(config.points // 2, len(errors.wrong))
     strings = errors.wrong[:half] + errors.correct[:half]
     labels = np.array([0] * half + [1] * half)
-    features = last_features(writer.generator(), strings, ["final"])["final"].float().cpu().numpy()
+    features = last_features(writer.generator(), strings, ["ln_final"])["ln_final"].float().cpu().numpy()
     # Perplexity 30 is the usual choice. One thread: the picture then depends on nothing else on the machine.
     with threadpool_limits(limits=1):
         places = TSNE(perplexity=min(30, half - 1), random_state=config.seed, init="pca").fit_transform(features)

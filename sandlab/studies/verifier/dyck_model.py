@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.neural import ModelGenerator
-from sandlab.decoding.sampling import Sampling
-from sandlab.decoding.session import Generations
-from sandlab.decoding.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
-from sandlab.decoding.verifiers import Verifier
+from sandlab.decoding._session.session import Generations
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.sampling import Sampling
+from sandlab.decoding.generators.neural import ModelGenerator
+from sandlab.decoding.verifiers.base import Verifier
+from sandlab.decoding.verifiers.trained import ProbeVerifier, TrainedProbe, last_features, train_probe
 from sandlab.learning.training import train
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.dyck import Dyck
+from sandlab.worlds.dyck.language import Dyck
 
 LENGTH = 32
 TOTAL = LENGTH + 2  # with START and END
@@ -262,7 +262,7 @@ class Writer:
         """With a probe, the verifier reads the generator's own activations."""
         generator = self.generator()
         if probe is not None:
-            verifier = ProbeVerifier(generator, "final", probe.network)
+            verifier = ProbeVerifier(generator, "ln_final", probe.network)
         return decoder.generate(
             generator,
             prompts.strings,
@@ -313,7 +313,7 @@ def whole_words(n: int, source: torch.Generator) -> list[list[int]]:
     return torch.nn.functional.pad(tokens, (0, 1), value=unfamiliar().end_token).tolist()
 
 
-def fit_verifier(writer: Writer, errors: Errors, seed: int, point: str = "final", layers: int = 1) -> TrainedProbe:
+def fit_verifier(writer: Writer, errors: Errors, seed: int, point: str = "ln_final", layers: int = 1) -> TrainedProbe:
     """A probe on the activations of wrong (0) and correct (1) prefixes."""
     strings = errors.wrong + errors.correct
     labels = torch.tensor([0] * len(errors.wrong) + [1] * len(errors.correct), device=writer.device)

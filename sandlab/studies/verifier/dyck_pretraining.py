@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.dyck_settings import FULL, QUICK, Settings, by_model, errors_of, run_campaigns, spread
 from sandlab.studies.verifier.sources import QUERIES, THESIS
 

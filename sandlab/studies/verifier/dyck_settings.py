@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.studies.base import Lab
+from sandlab.studies.study import Lab
 from sandlab.studies.verifier.dyck_campaign import Campaign, campaign
 from sandlab.studies.verifier.dyck_model import PUBLISHED
 

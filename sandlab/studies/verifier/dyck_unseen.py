@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from sandlab import figures
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Between, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.dyck_published import DIVERSITY, ERRORS
 from sandlab.studies.verifier.dyck_settings import FULL, QUICK, Settings, by_model, errors_of, run_campaigns, spread
 from sandlab.studies.verifier.sources import QUERIES, THESIS
-from sandlab.worlds.brackets import BracketError
+from sandlab.worlds.dyck.brackets import BracketError
 
 CLOSING = int(BracketError.INCORRECT_CLOSING_BRACKET)
 AFTER, BEFORE = "trained 0.9", "checked before 0.9"

@@ -10,19 +10,19 @@ import torch
 from scipy import stats
 
 from sandlab import figures
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.generators import Generator
-from sandlab.decoding.streams import hashed_prefix, mix, to_unit
-from sandlab.decoding.tree_laws import total_variation, value_guided_law
-from sandlab.decoding.tree_walks import TreeWalk, first_leaf_law
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator
-from sandlab.decoding.verifiers import Verifier
-from sandlab.decoding.walks import VGB, ValueGuided
+from sandlab.decoding._session.streams import hashed_prefix, mix, to_unit
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.walks import VGB, ValueGuided
+from sandlab.decoding.exact.distributions import total_variation, value_guided_law
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
+from sandlab.decoding.exact.walks import TreeWalk, first_leaf_law
+from sandlab.decoding.generators.base import Generator
+from sandlab.decoding.verifiers.base import Verifier
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.sources import THESIS, WALKS
-from sandlab.worlds.brackets import count_completions, count_words, scan_brackets
+from sandlab.worlds.dyck.brackets import count_completions, count_words, scan_brackets
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 
 from sandlab import figures
-from sandlab.decoding.decoder import Decoder
-from sandlab.decoding.generators import WorldGenerator
-from sandlab.decoding.prefix_search import search_prefixes
-from sandlab.decoding.rejection import EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
-from sandlab.decoding.tree_laws import restricted_law, tokenwise_law, total_variation
-from sandlab.decoding.trees import Tree
-from sandlab.decoding.verifiers import LanguageVerifier
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.prefix_search import search_prefixes
+from sandlab.decoding.decoders.rejection import EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
+from sandlab.decoding.exact.distributions import restricted_law, tokenwise_law, total_variation
+from sandlab.decoding.exact.trees import Tree
+from sandlab.decoding.generators.base import WorldGenerator
+from sandlab.decoding.verifiers.base import LanguageVerifier
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim, Equals
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.sources import QUERIES, THESIS
-from sandlab.worlds.constrained import AllZeros, BitTask, HiddenParity, SomeZero
-from sandlab.worlds.knapsack import Knapsack, knapsack_table
+from sandlab.worlds.verifier.constrained import AllZeros, BitTask, HiddenParity, SomeZero
+from sandlab.worlds.verifier.knapsack import Knapsack, knapsack_table
 
 ALGORITHMS: dict[str, Decoder] = {
     "rejection": Rejection(max_tries=10**9),

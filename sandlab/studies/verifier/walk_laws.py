@@ -10,13 +10,13 @@ import torch
 from scipy import stats
 
 from sandlab import figures
-from sandlab.decoding.tree_laws import restricted_law, total_variation, value_guided_law
-from sandlab.decoding.tree_walks import TreeWalk, leaf_mass_bound, spectral_gap_formula
-from sandlab.decoding.trees import TableVerifier, Tree, TreeGenerator, node_numbers
-from sandlab.decoding.walks import VGB
+from sandlab.decoding.decoders.walks import VGB
+from sandlab.decoding.exact.distributions import restricted_law, total_variation, value_guided_law
+from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator, node_numbers
+from sandlab.decoding.exact.walks import TreeWalk, leaf_mass_bound, spectral_gap_formula
 from sandlab.random import rng
-from sandlab.studies.base import Lab, Outcome, study
 from sandlab.studies.claims import Above, Below, Claim
+from sandlab.studies.study import Lab, Outcome, study
 from sandlab.studies.verifier.sources import THESIS, WALKS
 
 

@@ -15,7 +15,7 @@ from sandlab.worlds.automata.family import Family, Observations
 __all__ = ["Cyclic", "CyclicProduct", "Grid", "GridProduct", "Memory"]
 
 
-@register("worlds", "cyclic")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Cyclic(Family):
     """Counting modulo n, the cyclic group C_n: q_t = q_{t−1} + σ_t mod n. Size 2 is parity.
@@ -39,7 +39,7 @@ class Cyclic(Family):
         return ["1"] if self.steps == "one" else super().usual_letters()
 
 
-@register("worlds", "cyclic-product")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class CyclicProduct(Family):
     """Several counters side by side, each letter a tuple of steps: C_n × … × C_n."""
@@ -61,7 +61,7 @@ class CyclicProduct(Family):
         return self.usual_states()
 
 
-@register("worlds", "memory")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Memory(Family):
     """Write or hold: letter ⊥ keeps the state, letter i writes i. Two values make the flip-flop.
@@ -85,7 +85,7 @@ class Memory(Family):
         return ["⊥", *[str(value) for value in range(self.values)]]
 
 
-@register("worlds", "grid")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Grid(Family):
     """A walk on a line between two walls: left and right move by one unless a wall stops them.
@@ -109,7 +109,7 @@ class Grid(Family):
         return ["L", "R", "⊥"] if self.stay else ["L", "R"]
 
 
-@register("worlds", "grid-product")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class GridProduct(Family):
     """A walk in a box: letter 0 stays, letters 2i + 1 and 2i + 2 step back and forth along axis i.

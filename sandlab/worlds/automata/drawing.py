@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from sandlab.errors import BadInput
 from sandlab.figures import COLOURS, heatmap, new, style
-from sandlab.worlds.algebra.semigroups import Semigroup
+from sandlab.worlds.automata.algebra.semigroups import Semigroup
 from sandlab.worlds.automata.counters import Grid, GridProduct
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.rubik import RUBIK_TURNS

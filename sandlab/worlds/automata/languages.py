@@ -18,7 +18,7 @@ __all__ = ["Abab", "from_regex", "minimal"]
 MOST_STATES = 5000
 
 
-@register("worlds", "abab")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Abab(Family):
     """The language (abab)*: state 3 accepts and starts, a b a b leads through 0, 1, 2 back to 3, anything else to 4.

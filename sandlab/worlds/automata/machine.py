@@ -15,16 +15,16 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, choice, integer, nearest, number, require
 from sandlab.registry import register
-from sandlab.worlds.algebra.holonomy import Holonomy, holonomy
-from sandlab.worlds.algebra.semigroups import LARGEST, Semigroup, enumerate_semigroup
-from sandlab.worlds.automata.running import Runner
-from sandlab.worlds.automata.words import bounds, draw_words
+from sandlab.worlds.automata._running.machines import Runner
+from sandlab.worlds.automata._running.words import bounds, draw_words
+from sandlab.worlds.automata.algebra.holonomy import Holonomy, holonomy
+from sandlab.worlds.automata.algebra.semigroups import LARGEST, Semigroup, enumerate_semigroup
 from sandlab.worlds.base import Batch, World
 
 __all__ = ["Automaton", "as_table"]
 
 
-@register("worlds", "automaton")
+@register("worlds")
 @dataclass(frozen=True)
 class Automaton(World):
     """A finite automaton reads random letters; at each position its state is predicted.

@@ -15,7 +15,7 @@ from sandlab.worlds.automata.family import Family, Observations
 __all__ = ["AlternatingGroup", "Dihedral", "Quaternion", "SymmetricGroup"]
 
 
-@register("worlds", "dihedral")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Dihedral(Family):
     """A reversible car on a circle of n places, the dihedral group D_2n of order 2n.
@@ -44,7 +44,7 @@ class Dihedral(Family):
         return [f"{place}{arrow}" for arrow in "→←" for place in range(self.places)]
 
 
-@register("worlds", "quaternion")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Quaternion(Family):
     """Multiplication of the quaternion units ±1, ±i, ±j, ±k by 1, i, j or k: the group Q_8, i² = j² = k² = ijk = −1.
@@ -105,7 +105,7 @@ class _Permutations(Family):
         return ["".join(str(point + 1) for point in element) for element in self.generators()]
 
 
-@register("worlds", "symmetric-group")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class SymmetricGroup(_Permutations):
     """All permutations of n points, S_n; S_5 is the smallest symmetric group that is not solvable.
@@ -128,7 +128,7 @@ class SymmetricGroup(_Permutations):
         return [swap, shift, *rest][: self.letters_used]
 
 
-@register("worlds", "alternating-group")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class AlternatingGroup(_Permutations):
     """The even permutations of n points, A_n; letters are the 3-cycles (1 2 i). A_5 (order 60) is simple.

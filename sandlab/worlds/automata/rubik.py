@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sandlab.errors import integer
 from sandlab.registry import register
-from sandlab.worlds.automata.scanning import compose_maps, prefix_products
+from sandlab.worlds.automata._running.scan import compose_maps, prefix_products
 from sandlab.worlds.base import Batch, World
 
 __all__ = ["RUBIK_TURNS", "RubiksCube"]
@@ -29,7 +29,7 @@ RUBIK_TURNS = {
 }
 
 
-@register("worlds", "rubiks-cube")
+@register("worlds")
 @dataclass(frozen=True)
 class RubiksCube(World):
     """Random quarter turns of the six faces; the target is where one watched sticker has gone.

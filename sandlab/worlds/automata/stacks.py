@@ -14,9 +14,9 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, integer
 from sandlab.registry import register
+from sandlab.worlds.automata._running.machines import Runner
+from sandlab.worlds.automata._running.words import bounds
 from sandlab.worlds.automata.family import Family, Observations
-from sandlab.worlds.automata.running import Runner
-from sandlab.worlds.automata.words import bounds
 
 __all__ = ["DyckStack"]
 
@@ -24,7 +24,7 @@ BRACKETS = ("()", "[]", "{}", "<>")
 MOST_STACKS = 100_000
 
 
-@register("worlds", "dyck-stack")
+@register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class DyckStack(Family):
     """Brackets of k types nested at most n deep; the state is the stack, Σ_{i≤n} kⁱ of them (Dyck_{n,k}).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sandlab.figures import new, style
-from sandlab.worlds.algebra.holonomy import Component, Holonomy
+from sandlab.worlds.automata.algebra.holonomy import Component, Holonomy
 from sandlab.worlds.automata.machine import Automaton
 
 if TYPE_CHECKING:

@@ -34,9 +34,9 @@ def test_the_counter_is_exact_for_every_start(size, length):
 def test_every_position_weighs_one_over_two_t():
     length = 50
     model = counter_circuit(sl.worlds.Cyclic(size=3), length)
-    with sl.record(model, "layers.0.attention.pattern") as tape, torch.no_grad():
+    with sl.record(model, "layers.0.attention.pattern") as cache, torch.no_grad():
         model(random_words(3, length, 1, 0))
-    pattern = tape["layers.0.attention.pattern"][0, 0]
+    pattern = cache["layers.0.attention.pattern"][0, 0]
     real = torch.ones(length, length, dtype=torch.float64).tril() / (2 * length)
     assert (pattern[1:, 1:] - real).abs().max() < 1e-12
 
@@ -67,10 +67,10 @@ def test_the_memory_reads_the_last_write_within_an_eighth(values, length):
         model = memory_circuit(machine, length)
         words = machine.sample(30, rng=sl.rng(0)).inputs
         words[0] = 0
-        with sl.record(model, "layers.0.middle") as tape, torch.no_grad():
+        with sl.record(model, "layers.0.resid_mid") as cache, torch.no_grad():
             model(words)
         expected = machine.run(words) + 1.0
-        assert (tape["layers.0.middle"][..., 0] - expected).abs().max() <= 1 / 8
+        assert (cache["layers.0.resid_mid"][..., 0] - expected).abs().max() <= 1 / 8
         assert errors(model, machine, words) == 0
         size = complexity(model)
         assert size.depth == 1 and size.width == 4 and size.head_width == 2 and size.mlp_width == 4 * values
@@ -87,9 +87,9 @@ def test_with_factor_one_a_write_leads_a_late_hold_by_a_single_position():
     for factor in (1.0, 0.5):
         with torch.no_grad():
             model.layers[0].attention.query[0, :, 0] *= factor
-            with sl.record(model, "layers.0.attention.scores") as tape:
+            with sl.record(model, "layers.0.attention.scores") as cache:
                 model(words)
-        scores = tape["layers.0.attention.scores"][0, 0, -1]
+        scores = cache["layers.0.attention.scores"][0, 0, -1]
         margins.append(float(scores[0] - scores[1:].max()) / math.log(16 * 3 * 30))
         assert errors(model, machine, words) == 0
     assert margins == pytest.approx([31, 1])
@@ -129,11 +129,11 @@ def test_after_some_layers_so_many_positions_of_the_sequential_circuit_are_right
     machine = sl.worlds.named_machine("S3")
     model = sequential_circuit(machine, 8)
     words = random_words(machine.alphabet, 8, 50, 0)
-    with sl.record(model, "layers.*.stream") as tape, torch.no_grad():
+    with sl.record(model, "layers.*.resid_post") as cache, torch.no_grad():
         model(words)
     states = machine.run(words)
     for layer in range(7):
-        reached = tape[f"layers.{layer}.stream"][:, 1:, 0].round().long() - 1
+        reached = cache[f"layers.{layer}.resid_post"][:, 1:, 0].round().long() - 1
         assert (reached[:, : layer + 1] == states[:, : layer + 1]).all()
         assert (reached[:, layer + 1 :] != states[:, layer + 1 :]).any()
 

@@ -124,9 +124,9 @@ def test_unmatched_heads_do_not_select_the_own_position():
     model = gridworld_circuit(machine, 60)
     words = random_words(2, 60, 20, 0)
     channels = model.config.channels
-    with sl.record(model, "layers.1.attention.pattern", "layers.1.middle") as tape, torch.no_grad():
+    with sl.record(model, "layers.1.attention.pattern", "layers.1.resid_mid") as cache, torch.no_grad():
         model(words)
-    stream, pattern = tape["layers.1.middle"], tape["layers.1.attention.pattern"]
+    stream, pattern = cache["layers.1.resid_mid"], cache["layers.1.attention.pattern"]
     here = stream[..., channels.index("height 0")]
     total, own = model.config.prefix - 1 + 60, torch.arange(pattern.shape[-1])
     selected = []

@@ -97,7 +97,7 @@ def test_without_the_look_back_many_machines_go_wrong():
             for n in wiring
         }
         if wiring:
-            with sl.replace(model, own):
+            with sl.patch(model, own):
                 spoiled += errors(model, machine, words) > 0
     assert spoiled >= 10
 

@@ -36,11 +36,11 @@ def test_the_scan_has_the_stated_size(states, length):
 def test_each_head_looks_where_it_should_up_to_the_stated_error():
     states, length = 4, 32
     model = scan_circuit(machine_of(states, 2, 3), length)
-    with sl.record(model, "layers.*.attention.pattern") as tape, torch.no_grad():
+    with sl.record(model, "layers.*.attention.pattern") as cache, torch.no_grad():
         model(random_words(2, length, 1, 0))
     tokens = torch.arange(2 * length)
     for layer in range(5):
-        pattern = tape[f"layers.{layer}.attention.pattern"][0]
+        pattern = cache[f"layers.{layer}.attention.pattern"][0]
         for head, back in ((0, 2**layer), (1, 0)):
             # The first positions have nothing that far back.
             rows = tokens[back:]
@@ -67,10 +67,10 @@ def test_another_coordinate_than_the_start_errs_only_at_the_last_position():
     machine = sl.worlds.Cyclic(size=4, start=2)
     length, words = 16, random_words(4, 16, 200, 2)
     model = scan_circuit(machine, length, padding="constant")
-    with sl.record(model, "layers.3.attention.mixed") as tape, torch.no_grad():
+    with sl.record(model, "layers.3.attention.z") as cache, torch.no_grad():
         model(words)
     # In the last layer the two heads bring the earlier and the own map; the composition is the final one.
-    earlier, own = tape["layers.3.attention.mixed"][:, 0, length:], tape["layers.3.attention.mixed"][:, 1, length:]
+    earlier, own = cache["layers.3.attention.z"][:, 0, length:], cache["layers.3.attention.z"][:, 1, length:]
     final = compose_functions(4)(torch.cat([earlier, own], -1)).round().long() - 1
     expected = truth(machine, words, machine.start)
     wrong = (final != expected.unsqueeze(-1)).any(-1)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sandlab as sl
-from sandlab.worlds.automata.buffers import Buffers
-from sandlab.worlds.automata.running import step_by_step
-from sandlab.worlds.automata.words import lasting_words
+from sandlab.worlds.automata._running.buffers import Buffers
+from sandlab.worlds.automata._running.machines import step_by_step
+from sandlab.worlds.automata._running.words import lasting_words
 
 
 def by_hand(table, word, start):

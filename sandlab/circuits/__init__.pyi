@@ -1,0 +1,225 @@
+# Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
+
+from sandlab.circuits.attention_primitives import running_average as running_average
+from sandlab.circuits.attention_primitives import select_largest as select_largest
+from sandlab.circuits.automata.atoms import counter_circuit as counter_circuit
+from sandlab.circuits.automata.atoms import memory_circuit as memory_circuit
+from sandlab.circuits.automata.atoms import sine_counter_circuit as sine_counter_circuit
+from sandlab.circuits.automata.atoms import truncated_counter as truncated_counter
+from sandlab.circuits.automata.compiler import METHODS as METHODS
+from sandlab.circuits.automata.compiler import MethodReport as MethodReport
+from sandlab.circuits.automata.compiler import compare_methods as compare_methods
+from sandlab.circuits.automata.compiler import compile as compile
+from sandlab.circuits.automata.compiler import verify as verify
+from sandlab.circuits.automata.every_start import count_errors_together as count_errors_together
+from sandlab.circuits.automata.every_start import layers_in_common as layers_in_common
+from sandlab.circuits.automata.gridworld import gridworld_circuit as gridworld_circuit
+from sandlab.circuits.automata.gridworld_algorithm import WalkTrace as WalkTrace
+from sandlab.circuits.automata.gridworld_algorithm import grid_moves as grid_moves
+from sandlab.circuits.automata.gridworld_algorithm import walk_by_boundaries as walk_by_boundaries
+from sandlab.circuits.automata.group_circuits import direct_product_circuit as direct_product_circuit
+from sandlab.circuits.automata.group_circuits import group_circuit as group_circuit
+from sandlab.circuits.automata.group_circuits import letter_group as letter_group
+from sandlab.circuits.automata.group_circuits import semidirect_circuit as semidirect_circuit
+from sandlab.circuits.automata.group_circuits import series_circuit as series_circuit
+from sandlab.circuits.automata.group_circuits import wreath_circuit as wreath_circuit
+from sandlab.circuits.automata.krohn_rhodes import DepthReport as DepthReport
+from sandlab.circuits.automata.krohn_rhodes import depth_report as depth_report
+from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit as krohn_rhodes_circuit
+from sandlab.circuits.automata.krohn_rhodes import require_solvable as require_solvable
+from sandlab.circuits.automata.permutation_reset import permutation_reset_circuit as permutation_reset_circuit
+from sandlab.circuits.automata.programs import AbelianProgram as AbelianProgram
+from sandlab.circuits.automata.programs import GroupProgram as GroupProgram
+from sandlab.circuits.automata.programs import SemidirectProgram as SemidirectProgram
+from sandlab.circuits.automata.programs import WreathProgram as WreathProgram
+from sandlab.circuits.automata.programs import group_program as group_program
+from sandlab.circuits.automata.programs import semidirect_program as semidirect_program
+from sandlab.circuits.automata.programs import series_program as series_program
+from sandlab.circuits.automata.programs import wreath_program as wreath_program
+from sandlab.circuits.automata.scan import scan_circuit as scan_circuit
+from sandlab.circuits.automata.step_by_step import rnn_circuit as rnn_circuit
+from sandlab.circuits.automata.step_by_step import sequential_circuit as sequential_circuit
+from sandlab.circuits.builder import Draft as Draft
+from sandlab.circuits.builder import Head as Head
+from sandlab.circuits.builder import LayerDraft as LayerDraft
+from sandlab.circuits.computation import animate_computation as animate_computation
+from sandlab.circuits.computation import draw_computation as draw_computation
+from sandlab.circuits.computation import reading_paths as reading_paths
+from sandlab.circuits.drawing import draw_attention_flow as draw_attention_flow
+from sandlab.circuits.drawing import draw_channels as draw_channels
+from sandlab.circuits.drawing import draw_wiring as draw_wiring
+from sandlab.circuits.drawing import trace as trace
+from sandlab.circuits.dyck.balanced import balanced_dyck as balanced_dyck
+from sandlab.circuits.dyck.balanced import random_balanced_scores as random_balanced_scores
+from sandlab.circuits.dyck.balanced import stack_like_scores as stack_like_scores
+from sandlab.circuits.dyck.balanced import uniform_dyck as uniform_dyck
+from sandlab.circuits.dyck.balanced import zero_head as zero_head
+from sandlab.circuits.dyck.pruning import Pruned as Pruned
+from sandlab.circuits.dyck.pruning import TheoryLayerWeights as TheoryLayerWeights
+from sandlab.circuits.dyck.pruning import layer_output as layer_output
+from sandlab.circuits.dyck.pruning import prune_bilinear as prune_bilinear
+from sandlab.circuits.dyck.pruning import prune_identity as prune_identity
+from sandlab.circuits.dyck.pruning import prune_layer as prune_layer
+from sandlab.circuits.dyck.pruning import prune_linear as prune_linear
+from sandlab.circuits.dyck.pruning import prune_mlp as prune_mlp
+from sandlab.circuits.dyck.pruning import prune_transformer as prune_transformer
+from sandlab.circuits.dyck.pruning import prune_value as prune_value
+from sandlab.circuits.dyck.pruning import random_layer as random_layer
+from sandlab.circuits.dyck.pruning import shared_matrix as shared_matrix
+from sandlab.circuits.dyck.pruning import subset_sum as subset_sum
+from sandlab.circuits.dyck.relu_gadgets import ReluNetwork as ReluNetwork
+from sandlab.circuits.dyck.relu_gadgets import hot_index as hot_index
+from sandlab.circuits.dyck.relu_gadgets import indexing as indexing
+from sandlab.circuits.dyck.relu_gadgets import linear_as_relu as linear_as_relu
+from sandlab.circuits.dyck.relu_gadgets import look_up as look_up
+from sandlab.circuits.dyck.relu_gadgets import projection_basis as projection_basis
+from sandlab.circuits.dyck.relu_gadgets import select_network as select_network
+from sandlab.circuits.flip_flop.memory import flip_flop_parser as flip_flop_parser
+from sandlab.circuits.flip_flop.memory import flip_flop_transformer as flip_flop_transformer
+from sandlab.circuits.flip_flop.memory import memory_transformer as memory_transformer
+from sandlab.circuits.flip_flop.memory import parser_machine as parser_machine
+from sandlab.circuits.gadgets import Network as Network
+from sandlab.circuits.gadgets import chain as chain
+from sandlab.circuits.gadgets import compose_functions as compose_functions
+from sandlab.circuits.gadgets import interpolate as interpolate
+from sandlab.circuits.gadgets import softmax_error_bound as softmax_error_bound
+from sandlab.circuits.gadgets import step_up as step_up
+from sandlab.circuits.gadgets import tabulate as tabulate
+from sandlab.circuits.markov.causal_graphs import causal_graph_estimator as causal_graph_estimator
+from sandlab.circuits.markov.causal_graphs import parent_heads_estimator as parent_heads_estimator
+from sandlab.circuits.markov.induction import induction_head as induction_head
+from sandlab.circuits.markov.korder import context_gap as context_gap
+from sandlab.circuits.markov.korder import korder_three_layers as korder_three_layers
+from sandlab.circuits.markov.korder import korder_two_layers as korder_two_layers
+from sandlab.circuits.markov.korder import with_start_token as with_start_token
+from sandlab.circuits.markov.one_layer import kernel_predictor as kernel_predictor
+from sandlab.circuits.markov.one_layer import marginal_predictor as marginal_predictor
+from sandlab.circuits.markov.one_layer import three_parameter_transformer as three_parameter_transformer
+from sandlab.circuits.markov.pull_back import disentangle as disentangle
+from sandlab.circuits.markov.suffix_tables import SuffixTable as SuffixTable
+from sandlab.circuits.markov.suffix_tables import SuffixTableConfig as SuffixTableConfig
+from sandlab.circuits.markov.suffix_tables import suffix_table as suffix_table
+from sandlab.circuits.ngrams.additive import additive_ngram_estimator as additive_ngram_estimator
+from sandlab.circuits.ngrams.counting import all_heads_bigram as all_heads_bigram
+from sandlab.circuits.ngrams.counting import heads_for_lags as heads_for_lags
+from sandlab.circuits.ngrams.counting import lag_set_estimator as lag_set_estimator
+from sandlab.circuits.ngrams.counting import ngram_estimator as ngram_estimator
+from sandlab.circuits.precision import PrecisionSweep as PrecisionSweep
+from sandlab.circuits.precision import bits_needed as bits_needed
+from sandlab.circuits.precision import precision_sweep as precision_sweep
+from sandlab.circuits.precision import rounded as rounded
+from sandlab.circuits.sizes import Complexity as Complexity
+from sandlab.circuits.sizes import complexity as complexity
+
+__all__ = [
+    "METHODS",
+    "AbelianProgram",
+    "Complexity",
+    "DepthReport",
+    "Draft",
+    "GroupProgram",
+    "Head",
+    "LayerDraft",
+    "MethodReport",
+    "Network",
+    "PrecisionSweep",
+    "Pruned",
+    "ReluNetwork",
+    "SemidirectProgram",
+    "SuffixTable",
+    "SuffixTableConfig",
+    "TheoryLayerWeights",
+    "WalkTrace",
+    "WreathProgram",
+    "additive_ngram_estimator",
+    "all_heads_bigram",
+    "animate_computation",
+    "balanced_dyck",
+    "bits_needed",
+    "causal_graph_estimator",
+    "chain",
+    "compare_methods",
+    "compile",
+    "complexity",
+    "compose_functions",
+    "context_gap",
+    "count_errors_together",
+    "counter_circuit",
+    "depth_report",
+    "direct_product_circuit",
+    "disentangle",
+    "draw_attention_flow",
+    "draw_channels",
+    "draw_computation",
+    "draw_wiring",
+    "flip_flop_parser",
+    "flip_flop_transformer",
+    "grid_moves",
+    "gridworld_circuit",
+    "group_circuit",
+    "group_program",
+    "heads_for_lags",
+    "hot_index",
+    "indexing",
+    "induction_head",
+    "interpolate",
+    "kernel_predictor",
+    "korder_three_layers",
+    "korder_two_layers",
+    "krohn_rhodes_circuit",
+    "lag_set_estimator",
+    "layer_output",
+    "layers_in_common",
+    "letter_group",
+    "linear_as_relu",
+    "look_up",
+    "marginal_predictor",
+    "memory_circuit",
+    "memory_transformer",
+    "ngram_estimator",
+    "parent_heads_estimator",
+    "parser_machine",
+    "permutation_reset_circuit",
+    "precision_sweep",
+    "projection_basis",
+    "prune_bilinear",
+    "prune_identity",
+    "prune_layer",
+    "prune_linear",
+    "prune_mlp",
+    "prune_transformer",
+    "prune_value",
+    "random_balanced_scores",
+    "random_layer",
+    "reading_paths",
+    "require_solvable",
+    "rnn_circuit",
+    "rounded",
+    "running_average",
+    "scan_circuit",
+    "select_largest",
+    "select_network",
+    "semidirect_circuit",
+    "semidirect_program",
+    "sequential_circuit",
+    "series_circuit",
+    "series_program",
+    "shared_matrix",
+    "sine_counter_circuit",
+    "softmax_error_bound",
+    "stack_like_scores",
+    "step_up",
+    "subset_sum",
+    "suffix_table",
+    "tabulate",
+    "three_parameter_transformer",
+    "trace",
+    "truncated_counter",
+    "uniform_dyck",
+    "verify",
+    "walk_by_boundaries",
+    "with_start_token",
+    "wreath_circuit",
+    "wreath_program",
+    "zero_head",
+]

@@ -1,0 +1,1 @@
+"""In-context n-grams: circuits."""

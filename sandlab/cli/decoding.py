@@ -1,0 +1,146 @@
+"""`sandlab decode`: verifier-guided decoding on a language model in a local folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(
+    epilog="Example:  sandlab decode --model my-model/ -p 'Describe Ada: ' --json-schema person.json --algorithm vgb"
+)
+def decode(
+    model: Annotated[Path, typer.Option(help="Folder of a Hugging Face causal model (save_pretrained).")],
+    prompt: Annotated[
+        list[str] | None, typer.Option("--prompt", "-p", help="What to continue; may be repeated.")
+    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help="A text file with one prompt a line.")] = None,
+    grammar: Annotated[str | None, typer.Option(help="A Lark grammar (file or text) for the answer.")] = None,
+    regex: Annotated[str | None, typer.Option(help="A regular expression that the whole answer must match.")] = None,
+    json_schema: Annotated[str | None, typer.Option(help="A JSON schema (file or text) for the answer.")] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="The language covers prompt and answer together.")] = False,
+    algorithm: Annotated[str, typer.Option(help="A decoder: see `sandlab list decoders`.")] = "vgb",
+    max_new: Annotated[int, typer.Option(help="Tokens to write at most.")] = 64,
+    budget: Annotated[int | None, typer.Option(help="Queries to the model per prompt at most.")] = None,
+    quota: Annotated[int | None, typer.Option(help="backtracking: how often a text may backtrack.")] = None,
+    stride: Annotated[int | None, typer.Option(help="backtracking: how many tokens are erased.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="best-of-n: how many texts are written.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Nucleus: the most probable tokens up to this mass.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sharpen (below 1) or flatten the model's law.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the algorithm; see `show`."),
+    ] = None,
+    error: Annotated[float, typer.Option(help="Let the verifier err with this probability (an experiment).")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Continue prompts with a language model so that the text obeys a grammar, a regex or a JSON schema.
+
+    Prints the text, its log-probability, the queries used and what was erased. Exit code 3: some prompt got no complete
+    text of the language within its budget of queries and its number of tokens.
+    """
+    from sandlab.decoding.text import decode_text
+
+    named = {"quota": quota, "stride": stride, "candidates": candidates, "top_p": top_p, "temperature": temperature}
+    given = {name: value for name, value in named.items() if value is not None}
+    results = decode_text(
+        model,
+        [*(prompt or []), *_lines(prompts)],
+        algorithm=algorithm,
+        grammar=_file_or_text(grammar, ":"),
+        regex=regex,
+        json_schema=_file_or_text(json_schema, "{"),
+        whole=whole,
+        error=error,
+        max_new=max_new,
+        budget=budget,
+        seed=seed,
+        device=device,
+        trace=True,
+        progress=True,
+        options={**given, **_settings(settings)},
+    )
+    if as_json:
+        import json
+
+        print(json.dumps([result.as_dict() for result in results], indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(_words(result) for result in results))
+        if len(results) > 1:
+            print(_summary(results))
+    if any(result.status != "complete" or result.valid is False for result in results):
+        raise typer.Exit(3)
+
+
+def _words(result) -> str:  # type: ignore[no-untyped-def]
+    """One result for people."""
+    counts = result.counters
+    likelihood = "unknown, the model was not asked" if result.logprob is None else f"{result.logprob:.3f} nats"
+    lines = [
+        f"prompt     {result.prompt!r}",
+        f"text       {result.text!r}",
+        f"result     {result.message}",
+        f"log-prob   {likelihood}, {len(result.tokens)} tokens",
+        f"queries    {counts['oracle_calls']} to the model, {counts['verifier_calls']} to the verifier",
+    ]
+    if result.erased:
+        shown = ", ".join(repr(piece) for piece in result.erased[:6])
+        more = f" and {len(result.erased) - 6} more" if len(result.erased) > 6 else ""
+        lines.append(f"erased     {counts['tokens_erased']} tokens in {len(result.erased)} pieces: {shown}{more}")
+    return "\n".join(lines) + "\n"
+
+
+def _summary(results) -> str:  # type: ignore[no-untyped-def]
+    """How many texts ended in which way, and what they cost together."""
+    from collections import Counter
+
+    endings = Counter(
+        "complete, outside the language" if result.valid is False and result.status == "complete" else result.status
+        for result in results
+    )
+    counted = ", ".join(f"{count} {ending}" for ending, count in endings.most_common())
+    queries = sum(result.counters["oracle_calls"] for result in results)
+    return f"{len(results)} prompts: {counted}; {queries} queries to the model"
+
+
+def _lines(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    from sandlab.errors import BadInput
+
+    if not path.is_file():
+        raise BadInput(f"there is no prompt file {str(path)!r}")
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def _file_or_text(source: str | None, sign: str) -> str | Path | None:
+    """A text contains the sign that no file name does; everything else is a file."""
+    if source is None or (sign in source and not Path(source).is_file()):
+        return source
+    return Path(source)
+
+
+def _settings(given: list[str] | None) -> dict[str, Any]:
+    """["block=8", "redo=none"] as values: JSON where it is JSON, else the word itself; the algorithm checks them."""
+    import json
+
+    from sandlab.errors import BadInput
+
+    found: dict[str, Any] = {}
+    for item in given or []:
+        name, equals, text = item.partition("=")
+        if not equals or not name:
+            raise BadInput(f"--set takes name=value, got {item!r}: try --set block=8")
+        try:
+            found[name] = json.loads(text)
+        except json.JSONDecodeError:
+            found[name] = text
+    return found

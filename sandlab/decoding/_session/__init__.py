@@ -1,0 +1,1 @@
+"""The state of a batch of strings while they are decoded."""

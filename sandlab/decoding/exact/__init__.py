@@ -1,0 +1,1 @@
+"""Decoding on small trees, solved exactly."""

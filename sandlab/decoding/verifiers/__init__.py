@@ -1,0 +1,1 @@
+"""Verifiers and value functions: how good is a prefix?"""

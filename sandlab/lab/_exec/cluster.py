@@ -1,0 +1,142 @@
+"""Jobs on Ray: embedded in this machine, or on a cluster that is joined.
+
+The driver alone writes the store; a worker only computes and sends the bytes of its result back. What a lost node was
+computing is reported as a passing failure, and the laboratory sends it out again after a pause.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import time
+from typing import Any
+
+from sandlab.errors import BadInput
+from sandlab.lab._exec.executors import Outcome
+from sandlab.lab._exec.jobs import Done, Failed, Resources, Task, execute_elsewhere
+from sandlab.lab._exec.sources import PACKAGE
+
+__all__ = ["Cluster"]
+
+_FRESH_FOR = 1.0  # seconds for which the list of nodes is believed
+
+
+class Cluster:
+    """Ray as an executor.
+
+    address  None: an embedded Ray (or the cluster that RAY_ADDRESS names); "ray://host:port": the client port of a
+             cluster elsewhere; "ray:host:port": a cluster this machine belongs to
+    """
+
+    name = "ray"
+    here_when_alone = False
+
+    def __init__(self, address: str | None = None) -> None:
+        try:
+            import ray
+        except ImportError as missing:
+            raise BadInput(
+                "on must be local or processes here: ray is not installed, try sandlab[cluster]"
+            ) from missing
+        self.ray = ray
+        self._in_flight: dict[Any, Task] = {}
+        self._nodes: list[dict[str, Any]] = []
+        self._seen = -_FRESH_FOR
+        self._mine = not ray.is_initialized()
+        if self._mine:
+            self._connect(address)
+        self._execute = ray.remote(max_retries=0)(_compute)
+
+    @property
+    def slots(self) -> int:
+        """Twice the cores: a node that ends a job finds the next one waiting."""
+        return max(2, int(2 * sum(node["Resources"].get("CPU", 0) for node in self._alive())))
+
+    def submit(self, task: Task) -> None:
+        self._check(task.resources)
+        asked = {"num_cpus": task.resources.cpus, "num_gpus": task.resources.gpus}
+        if task.resources.memory:
+            asked["memory"] = task.resources.memory
+        parcel = self.ray.cloudpickle.dumps(task)
+        self._in_flight[self._execute.options(**asked).remote(parcel, sys.path)] = task
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        waiting = list(self._in_flight)
+        first, _ = self.ray.wait(waiting, num_returns=1, timeout=timeout)
+        ready = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)[0] if first else []
+        return [(self._in_flight.pop(reference), self._outcome(reference)) for reference in ready]
+
+    def status(self) -> dict[str, int]:
+        return {"nodes": len(self._alive())}
+
+    def abandon(self) -> None:
+        for reference in self._in_flight:
+            self.ray.cancel(reference, force=True)
+        self._in_flight.clear()
+
+    def close(self) -> None:
+        self.abandon()
+        if self._mine:
+            self.ray.shutdown()
+
+    def _connect(self, address: str | None) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address is None and "RAY_ADDRESS" not in os.environ:
+            options["include_dashboard"] = False
+        else:
+            # Every node computes with the sources that this machine has, whatever it has installed.
+            options["runtime_env"] = {"py_modules": [str(PACKAGE)]}
+            _knock(address or os.environ["RAY_ADDRESS"])
+        place = address.removeprefix("ray:") if address and not address.startswith("ray://") else address
+        self.ray.init(address=place, **options)
+
+    def _outcome(self, reference: Any) -> Done | Failed:
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(reference)
+        except errors.RayTaskError as problem:  # outside the job: SandLab itself cannot be loaded there
+            return Failed(type(problem.cause).__name__, str(problem.cause))
+        except errors.RayError as problem:
+            return Failed(type(problem).__name__, str(problem), transient=True)
+
+    def _check(self, asked: Resources) -> None:
+        """Refuse what no node can ever give; Ray itself would wait without end."""
+        wanted = {"CPU": needs.cpus, "GPU": needs.gpus, "memory": needs.memory}
+        if not any(all(node["Resources"].get(kind, 0) >= n for kind, n in wanted.items()) for node in self._alive()):
+            raise BadInput(f"no node of the cluster has {needs.cpus} CPUs, {needs.gpus} GPUs, {needs.memory:g} bytes")
+
+    def _alive(self) -> list[dict[str, Any]]:
+        if time.monotonic() - self._seen >= _FRESH_FOR:
+            self._nodes = [node for node in self.ray.nodes() if node["Alive"]]
+            self._seen = time.monotonic()
+        return self._nodes
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where nobody listens: Ray itself would try for many minutes."""
+    host, colon, port = address.removeprefix("ray:").removeprefix("//").rpartition(":")
+    if address.endswith("auto"):
+        return
+    if not (colon and port.isdigit()):
+        raise BadInput(f"a Ray cluster has an address like ray://host:10001, got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as problem:
+        raise BadInput(f"no Ray cluster answers at {address}: {problem}") from problem
+
+
+def _compute(parcel: bytes, path: list[str]) -> Done | Failed:
+    """What runs on a node. Modules are found where the driver finds them, as far as the node has these folders."""
+    sys.path.extend(folder for folder in path if folder not in sys.path and os.path.isdir(folder or "."))
+    try:
+        task: Task = pickle.loads(parcel)
+    except Exception as problem:
+        return Failed(type(problem).__name__, f"{problem}, on a node: install the job's module there")
+    outcome = execute_elsewhere(task)
+    if task.resources.gpus:  # the GPU may be shared with another job: give its memory back
+        import torch
+
+        torch.cuda.empty_cache()
+    return outcome

@@ -1,0 +1,231 @@
+"""Code versions: a hash of the sources a job depends on.
+
+Of the job's own module, the parts that the job can reach count (a figure drawn beside it may change freely); of every
+other module it needs, directly or through others, the whole text: all of `sandlab`, and files of the job's own project.
+Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandlab.errors import BadInput
+from sandlab.lab._exec.imports import file_references, read_source
+
+__all__ = ["changed_modules", "closure", "code_parts", "code_version", "identity", "module_version", "package_version"]
+
+PACKAGE = Path(__file__).resolve().parents[2]
+_LIBRARIES = ("site-packages", "dist-packages")
+_known: dict[str, Any] = {}
+
+
+def identity(job: Any) -> str:
+    """The "module:name" of a job; a lambda or an inner function has no name that another process could find."""
+    name = getattr(job, "__qualname__", "")
+    if not name or "<" in name:
+        raise BadInput(f"a job must be a function at the top of a module, got {job!r}: move it there")
+    return f"{job.__module__}:{name}"
+
+
+def code_version(job: Any, config: Any = None) -> str:
+    """Hash of what the job and its config's classes depend on; the same on each machine and under each Python."""
+    return _hash(sorted(code_parts(job, config).items()))
+
+
+def code_parts(job: Any, config: Any = None) -> dict[str, str]:
+    """Module → hash of what counts in it, for everything the job and its config's classes depend on."""
+    if _known.setdefault(identity(job), job) is not job:  # its module was loaded again: so may others have been
+        _forget()
+        _known[identity(job)] = job
+    return _job_parts(job.__module__, job.__qualname__, frozenset(_classes(config)))
+
+
+def changed_modules(job: Any, config: Any, parts: dict[str, str]) -> list[str]:
+    """Modules that are loaded here with other sources than `parts` says: edited meanwhile, or another machine's."""
+    own = job.__module__
+    found = (
+        [own] if own in parts and _own_hash(own, job.__qualname__, frozenset(_classes(config))) != parts[own] else []
+    )
+    for module, expected in parts.items():
+        file = _file_of(module) if module != own else None
+        if file is not None and _hash([(module, read_source(module, file).text)]) != expected:
+            found.append(module)
+    return found
+
+
+def module_version(name: str) -> str:
+    """Hash of a module's import closure."""
+    file = _file_of(name)
+    if file is None:
+        raise BadInput(f"{name} was not loaded from a file")
+    return _hash(_texts(closure({name: file})))
+
+
+@functools.cache
+def package_version() -> str:
+    """Hash of all of SandLab's sources."""
+    return _hash((str(file.relative_to(PACKAGE)), file.read_text()) for file in sorted(PACKAGE.rglob("*.py")))
+
+
+def closure(start: dict[str, Path], wanted: Iterable[str] = (), tree: _Tree | None = None) -> dict[str, Path]:
+    """Module name → file: the given modules, those behind the `wanted` dotted names, and all that these import."""
+    tree = tree or _Tree.of(*next(iter(start.items())))
+    found: dict[str, Path] = {}
+    waiting = [*start.items(), *(module for name in wanted for module in _behind(tree, name))]
+    while waiting:
+        module, file = waiting.pop()
+        if module not in found:
+            found[module] = file
+            waiting.extend(pair for name in file_references(module, file) for pair in _behind(tree, name))
+    return found
+
+
+@functools.cache
+def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> dict[str, str]:
+    file = _file_of(module)
+    if file is None:
+        return {"": _hash([("", _text_of(_known[f"{module}:{name}"]))])}
+    elsewhere = {place: path for place, _ in classes if place != module and (path := _file_of(place))}
+    wanted = read_source(module, file).references(_own_code(module, name, classes))
+    others = closure(elsewhere, wanted, _Tree.of(module, file))
+    others.pop(module, None)
+    parts = {each: _hash([(each, read_source(each, path).text)]) for each, path in others.items()}
+    return {**parts, module: _own_hash(module, name, classes)}
+
+
+def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:
+    """Hash of the parts of its own module that a job can reach."""
+    file = _file_of(module)
+    return _hash([(module, read_source(module, file).excerpt(_own_code(module, name, classes)))]) if file else ""
+
+
+def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> list[ast.stmt]:
+    file = _file_of(module)
+    here = [owned for place, owned in classes if place == module]
+    parts = read_source(module, file).reachable([name.partition(".")[0], *here]) if file else []
+    return [part for part in parts if not isinstance(part, ast.Import | ast.ImportFrom)]
+
+
+def _classes(config: Any) -> Iterator[tuple[str, str]]:
+    """(module, name) of every dataclass and every function inside a config."""
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        yield type(config).__module__, type(config).__qualname__
+        for field in dataclasses.fields(config):
+            yield from _classes(getattr(config, field.name))
+    elif isinstance(config, (list, tuple)):
+        for item in config:
+            yield from _classes(item)
+    elif isinstance(config, dict):
+        yield from _classes(list(config.values()))
+    elif callable(config) and hasattr(config, "__qualname__"):
+        yield config.__module__, config.__qualname__
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Where modules are looked for: SandLab's package, and the project that a job's own module belongs to."""
+
+    folder: Path
+    package: str
+
+    @classmethod
+    def of(cls, module: str, file: Path) -> _Tree:
+        depth = 0 if module == "__main__" else module.count(".") + (file.name == "__init__.py")
+        return cls(file.parents[depth], module.partition(".")[0])
+
+    def modules(self, wanted: str) -> Iterator[tuple[str, Path]]:
+        """The modules behind a dotted name, which may end in names that are not modules (classes, functions)."""
+        if wanted.endswith(".*"):
+            yield from self._below(wanted[:-2])
+            return
+        parts = wanted.split(".")
+        for length in range(len(parts), 0, -1):
+            name, rest = ".".join(parts[:length]), parts[length:]
+            file = self._file(name)
+            if file is None:
+                continue
+            if file.name == "__init__.py" and rest and name.startswith("sandlab."):
+                yield from self._of_room(name, file.parent, rest[0])
+            elif name != "sandlab":
+                yield name, file
+            return
+
+    def _of_room(self, room: str, folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+        owner = _owners(folder).get(name)
+        if owner is None:
+            yield from self._below(room)
+        else:
+            yield f"{room}.{'.'.join(owner.with_suffix('').parts)}", folder / owner
+
+    def _below(self, package: str) -> Iterator[tuple[str, Path]]:
+        init = self._file(package)
+        if init is None or init.name != "__init__.py":
+            return
+        for file in sorted(init.parent.rglob("*.py")):
+            inner = file.relative_to(init.parent).with_suffix("").parts
+            yield ".".join((package, *inner)).removesuffix(".__init__"), file
+
+    def _file(self, name: str) -> Path | None:
+        head, _, tail = name.partition(".")
+        if head == "sandlab":
+            base = PACKAGE
+        elif head == self.package or not any(part in _LIBRARIES for part in self.folder.parts):
+            base = self.folder / head
+        else:
+            return None
+        path = base.joinpath(*tail.split(".")) if tail else base
+        candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
+        return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+@functools.cache
+def _behind(tree: _Tree, name: str) -> tuple[tuple[str, Path], ...]:
+    return tuple(tree.modules(name))
+
+
+@functools.cache
+def _owners(room: Path) -> dict[str, Path]:
+    """Public name → file of a room (as a path inside it), from the `__all__` of its files."""
+    owners: dict[str, Path] = {}
+    for file in sorted(room.rglob("*.py")):
+        for part in read_source(file.stem, file).definitions.get("__all__", []):
+            names = [node.value for node in ast.walk(part) if isinstance(node, ast.Constant)]
+            owners.update({str(name): file.relative_to(room) for name in names})
+    return owners
+
+
+def _file_of(module: str) -> Path | None:
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return Path(path).resolve() if path is not None and Path(path).is_file() else None
+
+
+def _forget() -> None:
+    for cached in (_job_parts, _owners, _behind, read_source, file_references, package_version):
+        cached.cache_clear()
+
+
+def _texts(files: dict[str, Path]) -> list[tuple[str, str]]:
+    return [(module, read_source(module, file).text) for module, file in sorted(files.items())]
+
+
+def _text_of(job: Any) -> str:
+    try:
+        return inspect.getsource(job)
+    except (OSError, TypeError) as problem:
+        raise BadInput(f"the source of {job!r} cannot be read: define the job in a file") from problem
+
+
+def _hash(sources: Iterable[tuple[str, str]]) -> str:
+    digest = hashlib.sha256()
+    for name, text in sources:
+        digest.update(f"{name}\0{text}\0".encode())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""What was found, for readers: progress on the screen, the static report, published results."""

@@ -1,0 +1,1 @@
+"""The store on disk: results of jobs, runs of studies, the index over both."""

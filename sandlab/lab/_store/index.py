@@ -1,0 +1,84 @@
+"""The SQLite index of a store: which runs there are, what they found, which jobs were computed.
+
+Everything in it can be read off the run folders, so a damaged or unwritable index loses nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sandlab.lab._store.files import StoreFull
+
+__all__ = ["Index"]
+
+_TABLES = """
+create table if not exists runs (
+    path text primary key, key text, study text, preset text, device text, executor text,
+    started real, finished real, seconds real, code text, config text
+);
+create index if not exists runs_by_key on runs (key, finished);
+create table if not exists findings (
+    path text, claim text, verdict text, mean real, low real, high real, count integer, paper text, relation text,
+    primary key (path, claim)
+);
+create table if not exists jobs (key text primary key, job text, code text, seconds real, bytes integer, created real);
+"""
+
+
+class Index:
+    """A connection per call: nothing is held open between them, so that a killed run leaves nothing behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self) -> None:
+        """Make the tables when they are missing."""
+        with self._open() as connection:
+            (mode,) = connection.execute("pragma journal_mode").fetchone()
+            if mode != "wal":
+                connection.execute("pragma journal_mode = wal")
+            connection.executescript(_TABLES)
+
+    def damaged(self) -> bool:
+        """Whether the file is no index; one that is only busy is fine."""
+        try:
+            self.create()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            return True
+        return False
+
+    def add(self, table: str, row: dict[str, Any], *more: dict[str, Any]) -> None:
+        """Insert rows of the same columns in one transaction; a row with the same primary key is replaced."""
+        columns = ", ".join(row)
+        places = ", ".join(f":{name}" for name in row)
+        with self._open() as connection:
+            connection.executemany(f"insert or replace into {table} ({columns}) values ({places})", [row, *more])
+
+    def rows(self, query: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
+        """The rows of a query, as dictionaries."""
+        with self._open() as connection:
+            return [dict(row) for row in connection.execute(query, tuple(values))]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self.path, timeout=60.0)
+            try:
+                connection.row_factory = sqlite3.Row
+                connection.execute("pragma synchronous = normal")  # a lost row can be read off its folder again
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.OperationalError as problem:
+            if "full" in str(problem):
+                raise StoreFull(
+                    f"no room to write {self.path}: {problem}. What was finished before is kept"
+                ) from problem
+            raise

@@ -1,0 +1,1 @@
+"""Speed ratios against baselines that run beside ours."""

@@ -1,0 +1,177 @@
+# Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
+
+from sandlab.learning.experiment import Experiment as Experiment
+from sandlab.learning.experiment import Probe as Probe
+from sandlab.learning.experiment import Runs as Runs
+from sandlab.learning.experiment import Snapshot as Snapshot
+from sandlab.learning.experiment import Training as Training
+from sandlab.learning.history import History as History
+from sandlab.learning.markov.one_layer import SADDLE as SADDLE
+from sandlab.learning.markov.one_layer import SADDLE_ENERGY as SADDLE_ENERGY
+from sandlab.learning.markov.one_layer import Flow as Flow
+from sandlab.learning.markov.one_layer import OneLayerMarkovTheory as OneLayerMarkovTheory
+from sandlab.learning.markov.one_layer import flow_energy as flow_energy
+from sandlab.learning.markov.one_layer import flow_gain as flow_gain
+from sandlab.learning.nce.descent import DESCENT_METHODS as DESCENT_METHODS
+from sandlab.learning.nce.descent import Trajectory as Trajectory
+from sandlab.learning.nce.descent import newton_direction as newton_direction
+from sandlab.learning.nce.descent import optimise as optimise
+from sandlab.learning.nce.descent import steps_to_reach as steps_to_reach
+from sandlab.learning.nce.losses import MARGIN_LOSSES as MARGIN_LOSSES
+from sandlab.learning.nce.losses import MarginLoss as MarginLoss
+from sandlab.learning.nce.losses import Scaled as Scaled
+from sandlab.learning.nce.losses import Stabiliser as Stabiliser
+from sandlab.learning.nce.losses import log_mean_exp as log_mean_exp
+from sandlab.learning.nce.losses import margin_loss as margin_loss
+from sandlab.learning.nce.losses import shifted_mean as shifted_mean
+from sandlab.learning.nce.networks import ContrastiveLoss as ContrastiveLoss
+from sandlab.learning.nce.problem import ClosedFormObjective as ClosedFormObjective
+from sandlab.learning.nce.problem import ContrastiveObjective as ContrastiveObjective
+from sandlab.learning.nce.problem import NCEProblem as NCEProblem
+from sandlab.learning.nce.problem import QuadratureObjective as QuadratureObjective
+from sandlab.learning.nce.problem import SampleObjective as SampleObjective
+from sandlab.learning.nce.search import SELECTION_RULES as SELECTION_RULES
+from sandlab.learning.nce.search import RateSearch as RateSearch
+from sandlab.learning.nce.search import search_rate as search_rate
+from sandlab.learning.objectives import OBJECTIVES as OBJECTIVES
+from sandlab.learning.objectives import CrossEntropy as CrossEntropy
+from sandlab.learning.objectives import Forward as Forward
+from sandlab.learning.objectives import LastLabel as LastLabel
+from sandlab.learning.objectives import MaskedToken as MaskedToken
+from sandlab.learning.objectives import MemberBatch as MemberBatch
+from sandlab.learning.objectives import NextToken as NextToken
+from sandlab.learning.objectives import Objective as Objective
+from sandlab.learning.objectives import PositionLabel as PositionLabel
+from sandlab.learning.objectives import SoftTarget as SoftTarget
+from sandlab.learning.objectives import SquaredError as SquaredError
+from sandlab.learning.objectives import as_objective as as_objective
+from sandlab.learning.objectives import masked_mean as masked_mean
+from sandlab.learning.objectives import member_accuracy as member_accuracy
+from sandlab.learning.objectives import member_loss as member_loss
+from sandlab.learning.objectives import member_losses as member_losses
+from sandlab.learning.optim import SGD as SGD
+from sandlab.learning.optim import Adam as Adam
+from sandlab.learning.optim import Normalised as Normalised
+from sandlab.learning.optim import Settings as Settings
+from sandlab.learning.optim import TorchOptimizer as TorchOptimizer
+from sandlab.learning.optim import clip_rows as clip_rows
+from sandlab.learning.optim import make_optimizer as make_optimizer
+from sandlab.learning.penalties import InvariantLogits as InvariantLogits
+from sandlab.learning.penalties import Penalised as Penalised
+from sandlab.learning.penalties import Penalty as Penalty
+from sandlab.learning.penalties import SequenceMean as SequenceMean
+from sandlab.learning.penalties import Sharpening as Sharpening
+from sandlab.learning.penalties import row_sharpness as row_sharpness
+from sandlab.learning.plateau import Plateau as Plateau
+from sandlab.learning.population import STRATEGIES as STRATEGIES
+from sandlab.learning.population import Population as Population
+from sandlab.learning.population import build_member as build_member
+from sandlab.learning.population import per_member as per_member
+from sandlab.learning.population import scale_weights as scale_weights
+from sandlab.learning.schedules import SCHEDULES as SCHEDULES
+from sandlab.learning.schedules import Constant as Constant
+from sandlab.learning.schedules import Cosine as Cosine
+from sandlab.learning.schedules import Linear as Linear
+from sandlab.learning.schedules import OneCycle as OneCycle
+from sandlab.learning.schedules import Schedule as Schedule
+from sandlab.learning.schedules import StepDecay as StepDecay
+from sandlab.learning.schedules import averaging as averaging
+from sandlab.learning.schedules import factors as factors
+from sandlab.learning.stopping import EarlyStop as EarlyStop
+from sandlab.learning.streaming import Finished as Finished
+from sandlab.learning.streaming import Member as Member
+from sandlab.learning.streaming import stream as stream
+from sandlab.learning.training import Checkpoint as Checkpoint
+from sandlab.learning.training import Curriculum as Curriculum
+from sandlab.learning.training import Diverged as Diverged
+from sandlab.learning.training import evaluate as evaluate
+from sandlab.learning.training import train as train
+
+__all__ = [
+    "DESCENT_METHODS",
+    "MARGIN_LOSSES",
+    "OBJECTIVES",
+    "SADDLE",
+    "SADDLE_ENERGY",
+    "SCHEDULES",
+    "SELECTION_RULES",
+    "SGD",
+    "STRATEGIES",
+    "Adam",
+    "Checkpoint",
+    "ClosedFormObjective",
+    "Constant",
+    "ContrastiveLoss",
+    "ContrastiveObjective",
+    "Cosine",
+    "CrossEntropy",
+    "Curriculum",
+    "Diverged",
+    "EarlyStop",
+    "Experiment",
+    "Finished",
+    "Flow",
+    "Forward",
+    "History",
+    "InvariantLogits",
+    "LastLabel",
+    "Linear",
+    "MarginLoss",
+    "MaskedToken",
+    "Member",
+    "MemberBatch",
+    "NCEProblem",
+    "NextToken",
+    "Normalised",
+    "Objective",
+    "OneCycle",
+    "OneLayerMarkovTheory",
+    "Penalised",
+    "Penalty",
+    "Plateau",
+    "Population",
+    "PositionLabel",
+    "Probe",
+    "QuadratureObjective",
+    "RateSearch",
+    "Runs",
+    "SampleObjective",
+    "Scaled",
+    "Schedule",
+    "SequenceMean",
+    "Settings",
+    "Sharpening",
+    "Snapshot",
+    "SoftTarget",
+    "SquaredError",
+    "Stabiliser",
+    "StepDecay",
+    "TorchOptimizer",
+    "Training",
+    "Trajectory",
+    "as_objective",
+    "averaging",
+    "build_member",
+    "clip_rows",
+    "evaluate",
+    "factors",
+    "flow_energy",
+    "flow_gain",
+    "log_mean_exp",
+    "make_optimizer",
+    "margin_loss",
+    "masked_mean",
+    "member_accuracy",
+    "member_loss",
+    "member_losses",
+    "newton_direction",
+    "optimise",
+    "per_member",
+    "row_sharpness",
+    "scale_weights",
+    "search_rate",
+    "shifted_mean",
+    "steps_to_reach",
+    "stream",
+    "train",
+]

@@ -1,0 +1,132 @@
+"""Measurements on held-out batches, per member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput, integer
+from sandlab.learning._engine.sources import Source
+from sandlab.learning.objectives import Objective, as_objective, member_accuracy
+from sandlab.progress import Progress
+from sandlab.worlds.base import Batch
+
+__all__ = ["Evaluation", "evaluate", "evaluate_batch", "make_evaluation"]
+
+Evaluation = Callable[[Any], dict[str, np.ndarray]]
+# Largest number of positions × members computed at once: bounds the memory of an evaluation.
+_AT_ONCE = 1 << 20
+
+
+def evaluate_batch(model: nn.Module, batch: Batch, objective: Objective) -> dict[str, Tensor]:
+    """Loss and, for classes, accuracy of a model (numbers) or of a population (one per member), in eval mode.
+
+    A large batch is computed in parts; each part's mean counts by the number of its counted targets.
+    """
+    members = len(model) if hasattr(model, "template") else 1  # type: ignore[arg-type]
+    positions = max(1, batch.mask[0].numel())
+    rows = max(1, _AT_ONCE // (positions * members))
+    training, weight = model.training, 0.0
+    totals: dict[str, Tensor] = {}
+    model.eval()
+    try:
+        with torch.no_grad():
+            for start in range(0, len(batch), rows):
+                part = batch[start : start + rows]
+                counted = float(part.mask.sum())
+                weight += counted
+                for name, value in _measure(model(part.inputs), part, objective).items():
+                    totals[name] = value * counted + totals.get(name, 0.0)
+    finally:
+        model.train(training)
+    return {name: value / max(weight, 1.0) for name, value in totals.items()}
+
+
+def evaluate(
+    model: nn.Module,
+    world: Any,
+    *,
+    examples: int,
+    rng: torch.Generator,
+    batch_size: int = 1024,
+    objective: str | Objective | None = None,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Loss and accuracy over so many fresh examples of a world, in batches that are forgotten at once.
+
+    Numbers for a model, arrays over members for a population. The memory needed does not depend on `examples`.
+    """
+    integer("examples", examples, low=1)
+    integer("batch_size", batch_size, low=1)
+    goal = as_objective(objective)
+    device = next(model.parameters()).device
+    totals: dict[str, Tensor] = {}
+    weight, done = 0.0, 0
+    tell = Progress(examples, "evaluating", show=progress, unit="examples")
+    while done < examples:
+        batch = Source(world, min(batch_size, examples - done), rng, goal, device).draw(0)
+        counted = float(batch.mask.sum())
+        for name, value in evaluate_batch(model, batch, goal).items():
+            totals[name] = totals.get(name, 0.0) + value.double() * counted
+        weight, done = weight + counted, done + len(batch)
+        tell(done)
+    tell.close()
+    means = {name: (value / max(weight, 1.0)).cpu() for name, value in totals.items()}
+    return {name: value.numpy() if value.ndim else float(value) for name, value in means.items()}
+
+
+def _measure(logits: Tensor, batch: Batch, objective: Objective) -> dict[str, Tensor]:
+    measured = {"loss": objective(logits, batch)}
+    if not batch.targets.is_floating_point() or batch.soft:
+        measured["accuracy"] = member_accuracy(logits, batch)
+    return measured
+
+
+def make_evaluation(given: Any, objective: Objective, device: torch.device, members: int) -> Evaluation | None:
+    """A function from the model to metrics (name → one value per member).
+
+    One batch gives "loss" and "accuracy"; a dictionary of batches gives "name/loss" and "name/accuracy"; a function
+    of the model gives what it returns.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Batch):
+        given = {"": given}
+    if isinstance(given, Mapping):
+        for name, batch in given.items():
+            if not isinstance(batch, Batch):
+                raise BadInput(f"evaluate[{name!r}] must be a Batch, got {type(batch).__name__}")
+        batches = {name: _prepared(batch, objective).to(device) for name, batch in given.items()}
+        return lambda model: {
+            f"{name}/{metric}" if name else metric: _vector(metric, value, members)
+            for name, batch in batches.items()
+            for metric, value in evaluate_batch(model, batch, objective).items()
+        }
+    if not callable(given):
+        raise BadInput(f"evaluate must be a Batch, a dictionary of them or a function, got {type(given).__name__}")
+    return lambda model: {name: _vector(name, value, members) for name, value in given(model).items()}
+
+
+def _prepared(batch: Batch, objective: Objective) -> Batch:
+    """What the objective makes of the batch, once: held-out data stay fixed."""
+    prepare = getattr(objective, "prepare", None)
+    if prepare is None:
+        return batch
+    from sandlab.random import rng
+
+    return prepare(batch, rng=rng(0, "evaluation", device=batch.inputs.device))
+
+
+def _vector(name: str, value: Any, members: int) -> np.ndarray:
+    """A metric with the member axis first: numbers as float64, arrays and words as they are."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    values = np.asarray(value)
+    values = values.reshape(1, *values.shape) if members == 1 and values.ndim == 0 else values
+    if values.ndim == 0 or len(values) != members:
+        raise BadInput(f"metric {name!r} must have one value per member ({members}), got shape {values.shape}")
+    return values.astype(np.float64) if values.ndim == 1 and values.dtype.kind in "biuf" else values

@@ -1,0 +1,1 @@
+"""Markov chains and causal graphs: learning."""

@@ -1,0 +1,301 @@
+# Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
+
+from sandlab.lenses.ablation import accuracy_with_attention as accuracy_with_attention
+from sandlab.lenses.ablation import head_importance as head_importance
+from sandlab.lenses.ablation import prune_heads as prune_heads
+from sandlab.lenses.attention_patterns import attention_maps as attention_maps
+from sandlab.lenses.attention_patterns import attention_match as attention_match
+from sandlab.lenses.attention_patterns import look_back as look_back
+from sandlab.lenses.attention_patterns import parent_pattern as parent_pattern
+from sandlab.lenses.attention_patterns import same_token_successor as same_token_successor
+from sandlab.lenses.attention_pictures import mark_attention as mark_attention
+from sandlab.lenses.automata.boundary_attention import attention_uniformity as attention_uniformity
+from sandlab.lenses.automata.boundary_attention import boundary_scores as boundary_scores
+from sandlab.lenses.automata.boundary_attention import draw_boundaries as draw_boundaries
+from sandlab.lenses.automata.state_tracking import count_accuracy as count_accuracy
+from sandlab.lenses.automata.state_tracking import majority_accuracy as majority_accuracy
+from sandlab.lenses.automata.state_tracking import minimal_depth as minimal_depth
+from sandlab.lenses.automata.state_tracking import right_states as right_states
+from sandlab.lenses.automata.state_tracking import state_accuracy as state_accuracy
+from sandlab.lenses.curvature import Spectrum as Spectrum
+from sandlab.lenses.curvature import hessian_matrix as hessian_matrix
+from sandlab.lenses.curvature import hessian_product as hessian_product
+from sandlab.lenses.curvature import hessian_spectrum as hessian_spectrum
+from sandlab.lenses.curvature import lanczos as lanczos
+from sandlab.lenses.distances import distance_by_position as distance_by_position
+from sandlab.lenses.distances import distances_to_estimators as distances_to_estimators
+from sandlab.lenses.distances import divergence as divergence
+from sandlab.lenses.distances import estimators as estimators
+from sandlab.lenses.dyck.balance import BalanceReport as BalanceReport
+from sandlab.lenses.dyck.balance import balance_gap as balance_gap
+from sandlab.lenses.dyck.balance import balance_report as balance_report
+from sandlab.lenses.dyck.balance import balance_violation as balance_violation
+from sandlab.lenses.dyck.balance import contribution as contribution
+from sandlab.lenses.dyck.balance import pair_frequencies as pair_frequencies
+from sandlab.lenses.dyck.balance import seen_drift as seen_drift
+from sandlab.lenses.dyck.balance_bounds import Twins as Twins
+from sandlab.lenses.dyck.balance_bounds import cancelling_residue as cancelling_residue
+from sandlab.lenses.dyck.balance_bounds import network_lipschitz as network_lipschitz
+from sandlab.lenses.dyck.balance_bounds import pumped_twins as pumped_twins
+from sandlab.lenses.dyck.balance_bounds import violation_bound as violation_bound
+from sandlab.lenses.dyck.bracket_attention import attention_variation as attention_variation
+from sandlab.lenses.dyck.bracket_attention import closing_accuracy as closing_accuracy
+from sandlab.lenses.dyck.bracket_attention import random_attention_variation as random_attention_variation
+from sandlab.lenses.dyck.bracket_attention import random_causal_attention as random_causal_attention
+from sandlab.lenses.dyck.bracket_attention import stack_likeness as stack_likeness
+from sandlab.lenses.dyck.lipschitz import attention_lipschitz as attention_lipschitz
+from sandlab.lenses.dyck.lipschitz import column_norm as column_norm
+from sandlab.lenses.dyck.lipschitz import composition_error as composition_error
+from sandlab.lenses.dyck.lipschitz import floor_norm as floor_norm
+from sandlab.lenses.dyck.lipschitz import layer_norm_lipschitz as layer_norm_lipschitz
+from sandlab.lenses.dyck.lipschitz import overwhelming_norm as overwhelming_norm
+from sandlab.lenses.dyck.lipschitz import softmax_change as softmax_change
+from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead as LinearPositionHead
+from sandlab.lenses.flip_flop.attention_limits import dilution_bound as dilution_bound
+from sandlab.lenses.flip_flop.attention_limits import largest_attention as largest_attention
+from sandlab.lenses.flip_flop.glitches import Glitch as Glitch
+from sandlab.lenses.flip_flop.glitches import draw_glitch as draw_glitch
+from sandlab.lenses.flip_flop.glitches import draw_glitch_maps as draw_glitch_maps
+from sandlab.lenses.flip_flop.glitches import find_glitch as find_glitch
+from sandlab.lenses.flip_flop.glitches import shorten as shorten
+from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader as HuggingFaceReader
+from sandlab.lenses.flip_flop.light_switch import Reader as Reader
+from sandlab.lenses.flip_flop.light_switch import WordReader as WordReader
+from sandlab.lenses.flip_flop.light_switch import light_switch_accuracy as light_switch_accuracy
+from sandlab.lenses.flip_flop.memory_heads import attention_entropy as attention_entropy
+from sandlab.lenses.flip_flop.memory_heads import head_differences as head_differences
+from sandlab.lenses.flip_flop.memory_heads import ideal_memory_score as ideal_memory_score
+from sandlab.lenses.flip_flop.memory_heads import value_norm_importance as value_norm_importance
+from sandlab.lenses.flip_flop.tail_errors import ErrorCurve as ErrorCurve
+from sandlab.lenses.flip_flop.tail_errors import ErrorRate as ErrorRate
+from sandlab.lenses.flip_flop.tail_errors import best_so_far as best_so_far
+from sandlab.lenses.flip_flop.tail_errors import error_curve as error_curve
+from sandlab.lenses.flip_flop.tail_errors import errors_by as errors_by
+from sandlab.lenses.flip_flop.tail_errors import exact_interval as exact_interval
+from sandlab.lenses.flip_flop.tail_errors import tail_error as tail_error
+from sandlab.lenses.flip_flop.tail_errors import wrong_targets as wrong_targets
+from sandlab.lenses.gradients import gradient_norms as gradient_norms
+from sandlab.lenses.head_matching import HeadMatch as HeadMatch
+from sandlab.lenses.head_matching import attention_on_parents as attention_on_parents
+from sandlab.lenses.head_matching import match_heads as match_heads
+from sandlab.lenses.landscapes import Landscape as Landscape
+from sandlab.lenses.landscapes import filter_normalised as filter_normalised
+from sandlab.lenses.landscapes import loss_along_line as loss_along_line
+from sandlab.lenses.landscapes import loss_over_plane as loss_over_plane
+from sandlab.lenses.markov.dependence import chain_chi_square as chain_chi_square
+from sandlab.lenses.markov.dependence import chi_square as chi_square
+from sandlab.lenses.markov.dependence import tree_chi_square as tree_chi_square
+from sandlab.lenses.nce.annulus import TailTerms as TailTerms
+from sandlab.lenses.nce.annulus import annulus_points as annulus_points
+from sandlab.lenses.nce.annulus import decay_exponent as decay_exponent
+from sandlab.lenses.nce.annulus import flattest_ring as flattest_ring
+from sandlab.lenses.nce.annulus import in_annulus as in_annulus
+from sandlab.lenses.nce.annulus import in_region as in_region
+from sandlab.lenses.nce.annulus import mean_distance as mean_distance
+from sandlab.lenses.nce.annulus import radial_gradient as radial_gradient
+from sandlab.lenses.nce.annulus import tail_terms as tail_terms
+from sandlab.lenses.nce.bounds import NormalisedBound as NormalisedBound
+from sandlab.lenses.nce.bounds import gd_step_lower_bound as gd_step_lower_bound
+from sandlab.lenses.nce.bounds import newton_step_lower_bound as newton_step_lower_bound
+from sandlab.lenses.nce.bounds import ngd_step_upper_bound as ngd_step_upper_bound
+from sandlab.lenses.nce.constants import CurvatureRange as CurvatureRange
+from sandlab.lenses.nce.constants import FisherConstants as FisherConstants
+from sandlab.lenses.nce.constants import HessianNeighbourhood as HessianNeighbourhood
+from sandlab.lenses.nce.constants import bhattacharyya as bhattacharyya
+from sandlab.lenses.nce.constants import condition_number as condition_number
+from sandlab.lenses.nce.constants import curvature_range as curvature_range
+from sandlab.lenses.nce.constants import fisher_constants as fisher_constants
+from sandlab.lenses.nce.constants import hessian_neighbourhood as hessian_neighbourhood
+from sandlab.lenses.nce.constants import nce_spectrum as nce_spectrum
+from sandlab.lenses.nce.pictures import NCELandscape as NCELandscape
+from sandlab.lenses.nce.pictures import animate_path as animate_path
+from sandlab.lenses.nce.pictures import draw_chasm as draw_chasm
+from sandlab.lenses.nce.pictures import draw_landscape as draw_landscape
+from sandlab.lenses.nce.pictures import draw_surface as draw_surface
+from sandlab.lenses.nce.pictures import nce_landscape as nce_landscape
+from sandlab.lenses.ngrams.jacobians import attention_jacobians as attention_jacobians
+from sandlab.lenses.ngrams.jacobians import simplified_jacobians as simplified_jacobians
+from sandlab.lenses.ngrams.stages import Plateau as Plateau
+from sandlab.lenses.ngrams.stages import TrainingFilm as TrainingFilm
+from sandlab.lenses.ngrams.stages import head_lag_mass as head_lag_mass
+from sandlab.lenses.ngrams.stages import name_plateaus as name_plateaus
+from sandlab.lenses.ngrams.stages import nearest_lag_set as nearest_lag_set
+from sandlab.lenses.ngrams.stages import plateaus as plateaus
+from sandlab.lenses.ngrams.theory import GradientEstimate as GradientEstimate
+from sandlab.lenses.ngrams.theory import KeyGradient as KeyGradient
+from sandlab.lenses.ngrams.theory import covered as covered
+from sandlab.lenses.ngrams.theory import enumerate_world as enumerate_world
+from sandlab.lenses.ngrams.theory import exact_gradient as exact_gradient
+from sandlab.lenses.ngrams.theory import first_layer_weights as first_layer_weights
+from sandlab.lenses.ngrams.theory import key_gradient as key_gradient
+from sandlab.lenses.ngrams.theory import monte_carlo_gradient as monte_carlo_gradient
+from sandlab.lenses.ngrams.theory import random_like as random_like
+from sandlab.lenses.ngrams.theory import score_gradient as score_gradient
+from sandlab.lenses.ngrams.theory import second_layer_bounds as second_layer_bounds
+from sandlab.lenses.ngrams.theory import stationarity_condition as stationarity_condition
+from sandlab.lenses.predictions import Loss as Loss
+from sandlab.lenses.predictions import evaluating as evaluating
+from sandlab.lenses.predictions import log_predictions as log_predictions
+from sandlab.lenses.predictions import mean_loss as mean_loss
+from sandlab.lenses.predictions import named_weights as named_weights
+from sandlab.lenses.probes import Probe as Probe
+from sandlab.lenses.probes import linear_probe as linear_probe
+from sandlab.lenses.probes import probe_activation as probe_activation
+from sandlab.lenses.spectra import SpectraOverTraining as SpectraOverTraining
+from sandlab.lenses.spectra import effective_rank as effective_rank
+from sandlab.lenses.spectra import singular_values as singular_values
+from sandlab.lenses.spectra import stable_rank as stable_rank
+from sandlab.lenses.spectra import top_share as top_share
+from sandlab.lenses.token_accuracy import agreement as agreement
+from sandlab.lenses.token_accuracy import agreement_on as agreement_on
+
+__all__ = [
+    "BalanceReport",
+    "CurvatureRange",
+    "ErrorCurve",
+    "ErrorRate",
+    "FisherConstants",
+    "Glitch",
+    "GradientEstimate",
+    "HeadMatch",
+    "HessianNeighbourhood",
+    "HuggingFaceReader",
+    "KeyGradient",
+    "Landscape",
+    "LinearPositionHead",
+    "Loss",
+    "NCELandscape",
+    "NormalisedBound",
+    "Plateau",
+    "Probe",
+    "Reader",
+    "SpectraOverTraining",
+    "Spectrum",
+    "TailTerms",
+    "TrainingFilm",
+    "Twins",
+    "WordReader",
+    "accuracy_with_attention",
+    "agreement",
+    "agreement_on",
+    "animate_path",
+    "annulus_points",
+    "attention_entropy",
+    "attention_jacobians",
+    "attention_lipschitz",
+    "attention_maps",
+    "attention_match",
+    "attention_on_parents",
+    "attention_uniformity",
+    "attention_variation",
+    "balance_gap",
+    "balance_report",
+    "balance_violation",
+    "best_so_far",
+    "bhattacharyya",
+    "boundary_scores",
+    "cancelling_residue",
+    "chain_chi_square",
+    "chi_square",
+    "closing_accuracy",
+    "column_norm",
+    "composition_error",
+    "condition_number",
+    "contribution",
+    "count_accuracy",
+    "covered",
+    "curvature_range",
+    "decay_exponent",
+    "dilution_bound",
+    "distance_by_position",
+    "distances_to_estimators",
+    "divergence",
+    "draw_boundaries",
+    "draw_chasm",
+    "draw_glitch",
+    "draw_glitch_maps",
+    "draw_landscape",
+    "draw_surface",
+    "effective_rank",
+    "enumerate_world",
+    "error_curve",
+    "errors_by",
+    "estimators",
+    "evaluating",
+    "exact_gradient",
+    "exact_interval",
+    "filter_normalised",
+    "find_glitch",
+    "first_layer_weights",
+    "fisher_constants",
+    "flattest_ring",
+    "floor_norm",
+    "gd_step_lower_bound",
+    "gradient_norms",
+    "head_differences",
+    "head_importance",
+    "head_lag_mass",
+    "hessian_matrix",
+    "hessian_neighbourhood",
+    "hessian_product",
+    "hessian_spectrum",
+    "ideal_memory_score",
+    "in_annulus",
+    "in_region",
+    "key_gradient",
+    "lanczos",
+    "largest_attention",
+    "layer_norm_lipschitz",
+    "light_switch_accuracy",
+    "linear_probe",
+    "log_predictions",
+    "look_back",
+    "loss_along_line",
+    "loss_over_plane",
+    "majority_accuracy",
+    "mark_attention",
+    "match_heads",
+    "mean_distance",
+    "mean_loss",
+    "minimal_depth",
+    "monte_carlo_gradient",
+    "name_plateaus",
+    "named_weights",
+    "nce_landscape",
+    "nce_spectrum",
+    "nearest_lag_set",
+    "network_lipschitz",
+    "newton_step_lower_bound",
+    "ngd_step_upper_bound",
+    "overwhelming_norm",
+    "pair_frequencies",
+    "parent_pattern",
+    "plateaus",
+    "probe_activation",
+    "prune_heads",
+    "pumped_twins",
+    "radial_gradient",
+    "random_attention_variation",
+    "random_causal_attention",
+    "random_like",
+    "right_states",
+    "same_token_successor",
+    "score_gradient",
+    "second_layer_bounds",
+    "seen_drift",
+    "shorten",
+    "simplified_jacobians",
+    "singular_values",
+    "softmax_change",
+    "stable_rank",
+    "stack_likeness",
+    "state_accuracy",
+    "stationarity_condition",
+    "tail_error",
+    "tail_terms",
+    "top_share",
+    "tree_chi_square",
+    "value_norm_importance",
+    "violation_bound",
+    "wrong_targets",
+]

@@ -1,0 +1,116 @@
+"""Two theorems on what one attention head cannot do over long inputs (Liu et al. 2023, Propositions 4 and 5).
+
+Soft attention is diluted: with bounded scores the largest weight goes to zero as the input grows. Hard attention with
+linear positions i/C has a margin that changes sign at a computable length.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sandlab.errors import integer, number
+from sandlab.registry import register
+
+__all__ = ["LinearPositionHead", "dilution_bound", "largest_attention"]
+
+
+@register("lenses")
+def dilution_bound(spectral_norm: float, length: int) -> float:
+    """Largest weight any key can get: e^{2σ} / (e^{2σ} + T − 1).
+
+    σ is the top singular value of W_Kᵀ W_Q and the T vectors have norm at most 1, so every score lies in [−σ, σ].
+    Tight when the winner's score is σ and all others' −σ. (Liu et al. 2023, Prop. 4.)
+    """
+    number("spectral_norm", spectral_norm, low=0.0)
+    integer("length", length, low=1)
+    return 1 / (1 + (length - 1) * math.exp(-2 * spectral_norm))
+
+
+def largest_attention(vectors: Float[Tensor, "time dim"], score_matrix: Float[Tensor, "dim dim"]) -> float:
+    """The largest weight in the last query's softmax over scores v_jᵀ M v_T."""
+    scores = vectors @ score_matrix @ vectors[-1]
+    return float(scores.softmax(0).max())
+
+
+@register("lenses")
+@dataclass(frozen=True)
+class LinearPositionHead:
+    """Scores of one head on flip-flop inputs with positions i/C: who wins, and at which length the wrong key does.
+
+    With κ = W_Qp·W_Kp, b = e₀ᵀW_Qeᵀ W_Kp, g_a = (e_a − e₀)ᵀW_Keᵀ W_Qp and A_a = e₀ᵀW_Qeᵀ W_Ke (e_a − e₀), tokens
+    0 = no-op, 1 and 2 = writes, places counted from 1:
+
+        input 1,0,0,…       s_{T→1} − s_{T→T}   = A₁ − b(T−1)/C + g₁T/C − κT(T−1)/C²
+        input 1,0,…,0,2,0   s_{T→T−1} − s_{T→1} = A₂ − A₁ + b(T−2)/C + (g₂−g₁)T/C + κT(T−2)/C²
+
+    κ > 0 breaks the first for long inputs, κ < 0 the second. With κ = 0 all lengths need g_a ≥ b and b ≥ |g₂ − g₁|.
+    (Liu et al. 2023, Prop. 5, with the transposes that the printed statement lacks.)
+    """
+
+    query_tokens: Float[Tensor, "token head"]
+    key_tokens: Float[Tensor, "token head"]
+    query_position: Float[Tensor, "head"]
+    key_position: Float[Tensor, "head"]
+    scale: float = 64.0
+
+    def scores(self, tokens: Int[Tensor, "time"]) -> Float[Tensor, "time"]:
+        """s_{T→j} for the last query T and every key j."""
+        place = torch.arange(1, len(tokens) + 1, dtype=self.query_tokens.dtype) / self.scale
+        query = self.query_tokens[tokens[-1]] + place[-1] * self.query_position
+        keys = self.key_tokens[tokens] + place.unsqueeze(-1) * self.key_position
+        return keys @ query
+
+    @property
+    def curvature(self) -> float:
+        """κ = W_Qp·W_Kp: must be 0 for unbounded length."""
+        return float(self.query_position @ self.key_position)
+
+    def first_margin(self, length: np.ndarray | int) -> np.ndarray:
+        """Write at place 1, then no-ops: how far the write is ahead of the last no-op."""
+        t, c = np.asarray(length, dtype=float), self.scale
+        return self._gain(1) - self._lean * (t - 1) / c + self._drift(1) * t / c - self.curvature * t * (t - 1) / c**2
+
+    def second_margin(self, length: np.ndarray | int) -> np.ndarray:
+        """Write 1 at place 1, write 2 at place T−1: how far the newer write is ahead of the older."""
+        t, c = np.asarray(length, dtype=float), self.scale
+        tokens = self._gain(2) - self._gain(1) + (self._drift(2) - self._drift(1)) * t / c
+        return tokens + self._lean * (t - 2) / c + self.curvature * t * (t - 2) / c**2
+
+    def failure_lengths(self, longest: int = 4096) -> tuple[int | None, int | None]:
+        """First lengths at which each input is answered wrongly by hard attention, by the formulas (None: never)."""
+        lengths = np.arange(3, longest + 1)
+        return tuple(_first(lengths, margin(lengths) <= 0) for margin in (self.first_margin, self.second_margin))  # type: ignore[return-value]
+
+    def measured_failure_lengths(self, longest: int = 512) -> tuple[int | None, int | None]:
+        """The same by running the head on the inputs themselves and looking who wins."""
+        wrong_first, wrong_second = [], []
+        lengths = np.arange(3, longest + 1)
+        for length in lengths:
+            idle = torch.zeros(int(length), dtype=torch.long)
+            once, twice = idle.clone(), idle.clone()
+            once[0] = 1
+            twice[0], twice[-2] = 1, 2
+            first, second = self.scores(once), self.scores(twice)
+            wrong_first.append(bool(first[0] <= first[-1]))
+            wrong_second.append(bool(second[-2] <= second[0]))
+        return _first(lengths, np.array(wrong_first)), _first(lengths, np.array(wrong_second))
+
+    def _gain(self, write: int) -> float:
+        return float(self.query_tokens[0] @ (self.key_tokens[write] - self.key_tokens[0]))
+
+    def _drift(self, write: int) -> float:
+        return float((self.key_tokens[write] - self.key_tokens[0]) @ self.query_position)
+
+    @property
+    def _lean(self) -> float:
+        return float(self.query_tokens[0] @ self.key_position)
+
+
+def _first(lengths: np.ndarray, wrong: np.ndarray) -> int | None:
+    return int(lengths[wrong.argmax()]) if wrong.any() else None

@@ -1,0 +1,1 @@
+"""Flip-flop languages: models."""

@@ -1,0 +1,237 @@
+"""Reading and writing activations by name: `with record(model, "layers.*.attention.pattern") as cache`."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from sandlab.errors import BadInput, nearest
+
+__all__ = ["ActivationCache", "Occurrences", "VmapRecording", "matching", "patch", "record"]
+
+Visit = Callable[[Tensor], Tensor]
+
+
+class Occurrences(Mapping[str, Tensor]):
+    """Activation name → tensor. One computed several times in a pass (a looped layer) is kept as `name#0`, `name#1`, …
+
+    The plain name gives the last computation.
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[int, Tensor]] = {}
+
+    def put(self, name: str, occurrence: int, value: Tensor) -> None:
+        self._by_name.setdefault(name, {})[occurrence] = value
+
+    def count(self, name: str) -> int:
+        return len(self._by_name.get(name, {}))
+
+    def __getitem__(self, name: str) -> Tensor:
+        plain, _, occurrence = name.partition("#")
+        found = self._by_name.get(plain, {})
+        if not occurrence and found:
+            return found[max(found)]
+        if occurrence.isdecimal() and int(occurrence) in found:
+            return found[int(occurrence)]
+        recorded = ", ".join(self) or "nothing yet: run the model inside the `with` block"
+        raise KeyError(f"{name!r} was not recorded. {nearest(name, self)} Recorded: {recorded}")
+
+    def __iter__(self) -> Iterator[str]:
+        for name, found in self._by_name.items():
+            yield name
+            if len(found) > 1:
+                yield from (f"{name}#{occurrence}" for occurrence in sorted(found))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class ActivationCache(Occurrences):
+    """What was recorded in the last forward pass; `gradients` holds what a backward pass through it sent back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gradients = Occurrences()
+
+    def start(self) -> None:
+        """A new forward pass: what was kept is dropped; an older pass's backward no longer writes here."""
+        self._by_name = {}
+        self.gradients = Occurrences()
+
+
+def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
+    """The named modules of `model` whose path matches one of the glob patterns."""
+    named = {name: module for name, module in model.named_modules() if name}
+    found = {
+        name: module for name, module in named.items() if any(fnmatch.fnmatchcase(name, glob) for glob in patterns)
+    }
+    for glob in patterns:
+        if not any(fnmatch.fnmatchcase(name, glob) for name in named):
+            hint = nearest(glob, named) or "see model.activations()"
+            raise BadInput(f"no activation matches {glob!r}: {hint}")
+    return found
+
+
+@contextmanager
+def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterator[ActivationCache]:
+    """Keep the outputs of every activation that matches; with `gradients`, also what backward sends to them.
+
+    Values stay part of the autograd graph (call `.detach()` for plain numbers). What `patch` wrote is what is read.
+    For a population the member axis is first. A new forward pass replaces the last one's values.
+
+    >>> with record(model, "layers.*.resid_post", gradients=True) as cache:
+    ...     model(tokens).sum().backward()
+    >>> cache["layers.0.resid_post"], cache.gradients["layers.0.resid_post"]
+    """
+    template = getattr(model, "template", model)
+    cache = ActivationCache()
+
+    def keep(name: str) -> Visit:
+        def visit(value: Tensor) -> Tensor:
+            occurrence = cache.count(name)
+            if gradients:
+                value = _own_node(value)
+                kept = cache.gradients
+                if value.requires_grad:
+                    value.register_hook(lambda gradient: kept.put(name, occurrence, gradient))
+            cache.put(name, occurrence, value)
+            return value
+
+        return visit
+
+    handles = [template.register_forward_pre_hook(lambda _module, _inputs: cache.start())]
+    for name, module in matching(template, *patterns).items():
+        handles.append(_attach(model, module, keep(name), reads=True))
+    try:
+        yield cache
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[None]:
+    """Write activations: each pattern's outputs become the given tensor, or the function of what was computed.
+
+    A tensor is broadcast to the activation's shape. In a population tensor and function see the member axis first. Of
+    two nested `patch` the inner one has the last word.
+
+    >>> with patch(model, {"layers.0.attention.pattern": lambda pattern: pattern.roll(1, dims=-1)}):
+    ...     model(tokens)
+    """
+    template = getattr(model, "template", model)
+
+    def write(name: str, change: Tensor | Visit) -> Visit:
+        def visit(value: Tensor) -> Tensor:
+            if callable(change):
+                return change(value)
+            try:
+                return change.to(value).expand_as(value)
+            except RuntimeError:
+                given, needed = tuple(change.shape), tuple(value.shape)
+                raise BadInput(f"the replacement of {name!r} must broadcast to {needed}, got {given}") from None
+
+        return visit
+
+    handles = []
+    for pattern, change in changes.items():
+        for name, module in matching(template, pattern).items():
+            handles.append(_attach(model, module, write(name, change), reads=False))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class VmapRecording:
+    """Lets `record` and `patch` work on a population whose members run under `vmap`.
+
+    The population has the architecture in `template`, says `native = False`, and calls its members with `run_members`.
+    Inside, each activation that is read or written steps out of `vmap` for a moment (the batching rule of a custom
+    autograd function sees the tensor with its member axis), so values and gradients are ordinary tensors.
+    """
+
+    template: nn.Module
+    anchor: Tensor | None = None
+
+    def run_members(
+        self,
+        state: Mapping[str, Tensor],
+        inputs: Tensor,
+        *,
+        state_dims: Any = 0,
+        input_dim: int | None = 0,
+        **options: Any,
+    ) -> Tensor:
+        """The members' outputs, member axis first, by `vmap` over stacked parameters (and over inputs, unless shared).
+
+        `state_dims` and `input_dim` are `vmap`'s in_dims of the parameters and the inputs, `options` go to `vmap`.
+        """
+
+        def one(weights: dict[str, Tensor], x: Tensor, anchor: Tensor) -> Tensor:
+            self.anchor = anchor
+            try:
+                return functional_call(self.template, weights, (x,))
+            finally:
+                self.anchor = None
+
+        members = next(iter(state.values())).shape[0]
+        anchors = torch.zeros(members, device=inputs.device)
+        return torch.vmap(one, in_dims=(state_dims, input_dim, 0), **options)(dict(state), inputs, anchors)
+
+
+class _Outside(torch.autograd.Function):
+    """Apply `visit` to the tensor of all members from within the function that `vmap` runs for one.
+
+    The anchor is a number that differs by member, so that the batching rule is called even for a value that does not.
+    """
+
+    @staticmethod
+    def forward(value: Tensor, anchor: Tensor, visit: Visit) -> Tensor:
+        raise RuntimeError("an activation of a vmapped population is visited outside of vmap")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, value: Tensor, anchor: Tensor, visit: Visit) -> tuple[Tensor, int]:
+        if in_dims[0] is None:
+            return visit(value.expand(info.batch_size, *value.shape)), 0
+        return visit(value.movedim(in_dims[0], 0)), 0
+
+
+def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -> Any:
+    """Hook `visit` onto a module's output. Hooks that read stay behind those that write: they see what flows on."""
+
+    def hook(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+        if not isinstance(output, Tensor):
+            return output
+        anchor = getattr(model, "anchor", None)
+        return visit(output) if anchor is None else _Outside.apply(output, anchor, visit)
+
+    hook.reads = reads  # type: ignore[attr-defined]
+    handle = module.register_forward_hook(hook)
+    hooks = module._forward_hooks
+    for key in [key for key, other in hooks.items() if getattr(other, "reads", False)]:
+        hooks[key] = hooks.pop(key)
+    return handle
+
+
+def _own_node(value: Tensor) -> Tensor:
+    """The same value as a node of its own in the graph, so that its gradient is that of this activation alone.
+
+    An identity `HookPoint` returns its input, whose other uses (a skip connection) would be counted too; and a value
+    that depends on no parameter (a one-hot token) would have no gradient at all.
+    """
+    if not value.is_floating_point() or not torch.is_grad_enabled():
+        return value
+    return value.view_as(value) if value.requires_grad else value.detach().requires_grad_()

@@ -1,0 +1,1 @@
+"""Noise-contrastive estimation: models."""

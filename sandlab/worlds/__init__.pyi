@@ -1,0 +1,301 @@
+# Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
+
+from sandlab.worlds.automata.addition import Addition as Addition
+from sandlab.worlds.automata.addition import adder_as_flip_flop as adder_as_flip_flop
+from sandlab.worlds.automata.addition import addition_prompt as addition_prompt
+from sandlab.worlds.automata.addition import carries as carries
+from sandlab.worlds.automata.algebra.groups import FiniteGroup as FiniteGroup
+from sandlab.worlds.automata.algebra.groups import group_name as group_name
+from sandlab.worlds.automata.algebra.holonomy import Component as Component
+from sandlab.worlds.automata.algebra.holonomy import Holonomy as Holonomy
+from sandlab.worlds.automata.algebra.holonomy import Move as Move
+from sandlab.worlds.automata.algebra.holonomy import holonomy as holonomy
+from sandlab.worlds.automata.algebra.semigroups import Semigroup as Semigroup
+from sandlab.worlds.automata.algebra.semigroups import enumerate_semigroup as enumerate_semigroup
+from sandlab.worlds.automata.algebra.series import Embedding as Embedding
+from sandlab.worlds.automata.algebra.series import Series as Series
+from sandlab.worlds.automata.algebra.series import composition_series as composition_series
+from sandlab.worlds.automata.algebra.series import core as core
+from sandlab.worlds.automata.algebra.series import core_free_subgroup as core_free_subgroup
+from sandlab.worlds.automata.algebra.series import is_solvable as is_solvable
+from sandlab.worlds.automata.algebra.series import universal_embedding as universal_embedding
+from sandlab.worlds.automata.catalogue import DEPTH_TABLE as DEPTH_TABLE
+from sandlab.worlds.automata.catalogue import machine_names as machine_names
+from sandlab.worlds.automata.catalogue import named_machine as named_machine
+from sandlab.worlds.automata.counters import Cyclic as Cyclic
+from sandlab.worlds.automata.counters import CyclicProduct as CyclicProduct
+from sandlab.worlds.automata.counters import Grid as Grid
+from sandlab.worlds.automata.counters import GridProduct as GridProduct
+from sandlab.worlds.automata.counters import Memory as Memory
+from sandlab.worlds.automata.drawing import draw_cayley_graph as draw_cayley_graph
+from sandlab.worlds.automata.drawing import draw_machine as draw_machine
+from sandlab.worlds.automata.drawing import draw_multiplication_table as draw_multiplication_table
+from sandlab.worlds.automata.drawing import draw_rubik_net as draw_rubik_net
+from sandlab.worlds.automata.expressions import Expression as Expression
+from sandlab.worlds.automata.expressions import parse as parse
+from sandlab.worlds.automata.family import Family as Family
+from sandlab.worlds.automata.languages import Abab as Abab
+from sandlab.worlds.automata.languages import from_regex as from_regex
+from sandlab.worlds.automata.languages import minimal as minimal
+from sandlab.worlds.automata.machine import Automaton as Automaton
+from sandlab.worlds.automata.machine import as_table as as_table
+from sandlab.worlds.automata.products import canonical as canonical
+from sandlab.worlds.automata.products import cascade_product as cascade_product
+from sandlab.worlds.automata.products import direct_product as direct_product
+from sandlab.worlds.automata.products import from_generators as from_generators
+from sandlab.worlds.automata.products import permutation_reset as permutation_reset
+from sandlab.worlds.automata.products import random_automaton as random_automaton
+from sandlab.worlds.automata.products import wreath_product as wreath_product
+from sandlab.worlds.automata.reading import from_json as from_json
+from sandlab.worlds.automata.reading import read_machine as read_machine
+from sandlab.worlds.automata.rotations import AlternatingGroup as AlternatingGroup
+from sandlab.worlds.automata.rotations import Dihedral as Dihedral
+from sandlab.worlds.automata.rotations import Quaternion as Quaternion
+from sandlab.worlds.automata.rotations import SymmetricGroup as SymmetricGroup
+from sandlab.worlds.automata.rubik import RUBIK_TURNS as RUBIK_TURNS
+from sandlab.worlds.automata.rubik import RubiksCube as RubiksCube
+from sandlab.worlds.automata.stacks import DyckStack as DyckStack
+from sandlab.worlds.automata.towers import draw_tower as draw_tower
+from sandlab.worlds.base import Batch as Batch
+from sandlab.worlds.base import World as World
+from sandlab.worlds.base import cross_entropy as cross_entropy
+from sandlab.worlds.dyck.brackets import BracketError as BracketError
+from sandlab.worlds.dyck.brackets import BracketScan as BracketScan
+from sandlab.worlds.dyck.brackets import count_completions as count_completions
+from sandlab.worlds.dyck.brackets import count_words as count_words
+from sandlab.worlds.dyck.brackets import first_error as first_error
+from sandlab.worlds.dyck.brackets import scan_brackets as scan_brackets
+from sandlab.worlds.dyck.language import Dyck as Dyck
+from sandlab.worlds.export import WorldDataset as WorldDataset
+from sandlab.worlds.export import read_parquet as read_parquet
+from sandlab.worlds.export import to_huggingface as to_huggingface
+from sandlab.worlds.export import to_parquet as to_parquet
+from sandlab.worlds.flip_flop.language import FlipFlop as FlipFlop
+from sandlab.worlds.flip_flop.language import FlipFlopTransduction as FlipFlopTransduction
+from sandlab.worlds.flip_flop.language import chat_prompt as chat_prompt
+from sandlab.worlds.flip_flop.language import light_switch_text as light_switch_text
+from sandlab.worlds.markov.bigram_text import BigramBackcopy as BigramBackcopy
+from sandlab.worlds.markov.bigram_text import BigramTrigger as BigramTrigger
+from sandlab.worlds.markov.bigram_text import last_occurrence as last_occurrence
+from sandlab.worlds.markov.causal_graphs import InContextDag as InContextDag
+from sandlab.worlds.markov.causal_graphs import InContextTree as InContextTree
+from sandlab.worlds.markov.causal_graphs import chain_parents as chain_parents
+from sandlab.worlds.markov.causal_graphs import lag_parents as lag_parents
+from sandlab.worlds.markov.causal_graphs import pair_parents as pair_parents
+from sandlab.worlds.markov.causal_graphs import random_parents as random_parents
+from sandlab.worlds.markov.causal_graphs import skip_parents as skip_parents
+from sandlab.worlds.markov.chain import InContextMarkov as InContextMarkov
+from sandlab.worlds.markov.chain import MarkovChain as MarkovChain
+from sandlab.worlds.markov.chain import context_numbers as context_numbers
+from sandlab.worlds.markov.chain import next_token_batch as next_token_batch
+from sandlab.worlds.markov.chain import window_tokens as window_tokens
+from sandlab.worlds.markov.interleaved import InterleavedChains as InterleavedChains
+from sandlab.worlds.markov.lifted import conditional_law as conditional_law
+from sandlab.worlds.markov.lifted import lifted_chain as lifted_chain
+from sandlab.worlds.markov.lifted import order_of as order_of
+from sandlab.worlds.markov.lifted import positive_stationary_law as positive_stationary_law
+from sandlab.worlds.markov.lifted import stationary_law as stationary_law
+from sandlab.worlds.markov.lifted import token_law as token_law
+from sandlab.worlds.markov.lifted import window_law as window_law
+from sandlab.worlds.markov.stationary_start import binary_bayes as binary_bayes
+from sandlab.worlds.markov.stationary_start import binary_next_law as binary_next_law
+from sandlab.worlds.markov.structure import chow_liu as chow_liu
+from sandlab.worlds.markov.structure import pair_laws as pair_laws
+from sandlab.worlds.markov.structure import position_information as position_information
+from sandlab.worlds.mixture import Mixture as Mixture
+from sandlab.worlds.nce.exponential_family import ExponentialFamily as ExponentialFamily
+from sandlab.worlds.nce.exponential_family import as_parameter as as_parameter
+from sandlab.worlds.nce.families import BernoulliProduct as BernoulliProduct
+from sandlab.worlds.nce.families import CategoricalFamily as CategoricalFamily
+from sandlab.worlds.nce.families import DiagonalGaussian as DiagonalGaussian
+from sandlab.worlds.nce.families import GaussianMean as GaussianMean
+from sandlab.worlds.nce.families import PoissonFamily as PoissonFamily
+from sandlab.worlds.nce.gaussians import Contrast as Contrast
+from sandlab.worlds.nce.gaussians import DensityChasm as DensityChasm
+from sandlab.worlds.nce.gaussians import DiagonalGaussians as DiagonalGaussians
+from sandlab.worlds.nce.gaussians import ExponentialContrast as ExponentialContrast
+from sandlab.worlds.nce.gaussians import GaussianMeans as GaussianMeans
+from sandlab.worlds.nce.image_contrast import ImageContrast as ImageContrast
+from sandlab.worlds.nce.image_contrast import read_idx as read_idx
+from sandlab.worlds.ngrams.estimators import CountingEstimator as CountingEstimator
+from sandlab.worlds.ngrams.estimators import UniformEstimator as UniformEstimator
+from sandlab.worlds.ngrams.estimators import naming as naming
+from sandlab.worlds.ngrams.estimators import ngram_estimators as ngram_estimators
+from sandlab.worlds.ngrams.estimators import ngram_name as ngram_name
+from sandlab.worlds.ngrams.in_context import InContextNgrams as InContextNgrams
+from sandlab.worlds.ngrams.in_context import spread_kernel as spread_kernel
+from sandlab.worlds.recall import AssociativeRecall as AssociativeRecall
+from sandlab.worlds.recall import CopyString as CopyString
+from sandlab.worlds.recall import InductionTask as InductionTask
+from sandlab.worlds.recall import KHopInduction as KHopInduction
+from sandlab.worlds.recall import NeedleRetrieval as NeedleRetrieval
+from sandlab.worlds.verifier.append_cases import MEANINGFUL as MEANINGFUL
+from sandlab.worlds.verifier.append_cases import OOD_NAMES as OOD_NAMES
+from sandlab.worlds.verifier.append_cases import AppendCases as AppendCases
+from sandlab.worlds.verifier.append_checking import CaseError as CaseError
+from sandlab.worlds.verifier.append_checking import CaseScore as CaseScore
+from sandlab.worlds.verifier.append_checking import ParsedCase as ParsedCase
+from sandlab.worlds.verifier.append_checking import can_be_completed as can_be_completed
+from sandlab.worlds.verifier.append_checking import find_error as find_error
+from sandlab.worlds.verifier.append_checking import parse_cases as parse_cases
+from sandlab.worlds.verifier.append_checking import score_cases as score_cases
+from sandlab.worlds.verifier.constrained import AllZeros as AllZeros
+from sandlab.worlds.verifier.constrained import BitTask as BitTask
+from sandlab.worlds.verifier.constrained import HiddenParity as HiddenParity
+from sandlab.worlds.verifier.constrained import SomeZero as SomeZero
+from sandlab.worlds.verifier.knapsack import Knapsack as Knapsack
+from sandlab.worlds.verifier.knapsack import knapsack_density as knapsack_density
+from sandlab.worlds.verifier.knapsack import knapsack_table as knapsack_table
+from sandlab.worlds.verifier.knapsack import solve_knapsack as solve_knapsack
+from sandlab.worlds.verifier.knapsack import solve_superincreasing as solve_superincreasing
+
+__all__ = [
+    "DEPTH_TABLE",
+    "MEANINGFUL",
+    "OOD_NAMES",
+    "RUBIK_TURNS",
+    "Abab",
+    "Addition",
+    "AllZeros",
+    "AlternatingGroup",
+    "AppendCases",
+    "AssociativeRecall",
+    "Automaton",
+    "Batch",
+    "BernoulliProduct",
+    "BigramBackcopy",
+    "BigramTrigger",
+    "BitTask",
+    "BracketError",
+    "BracketScan",
+    "CaseError",
+    "CaseScore",
+    "CategoricalFamily",
+    "Component",
+    "Contrast",
+    "CopyString",
+    "CountingEstimator",
+    "Cyclic",
+    "CyclicProduct",
+    "DensityChasm",
+    "DiagonalGaussian",
+    "DiagonalGaussians",
+    "Dihedral",
+    "Dyck",
+    "DyckStack",
+    "Embedding",
+    "ExponentialContrast",
+    "ExponentialFamily",
+    "Expression",
+    "Family",
+    "FiniteGroup",
+    "FlipFlop",
+    "FlipFlopTransduction",
+    "GaussianMean",
+    "GaussianMeans",
+    "Grid",
+    "GridProduct",
+    "HiddenParity",
+    "Holonomy",
+    "ImageContrast",
+    "InContextDag",
+    "InContextMarkov",
+    "InContextNgrams",
+    "InContextTree",
+    "InductionTask",
+    "InterleavedChains",
+    "KHopInduction",
+    "Knapsack",
+    "MarkovChain",
+    "Memory",
+    "Mixture",
+    "Move",
+    "NeedleRetrieval",
+    "ParsedCase",
+    "PoissonFamily",
+    "Quaternion",
+    "RubiksCube",
+    "Semigroup",
+    "Series",
+    "SomeZero",
+    "SymmetricGroup",
+    "UniformEstimator",
+    "World",
+    "WorldDataset",
+    "adder_as_flip_flop",
+    "addition_prompt",
+    "as_parameter",
+    "as_table",
+    "binary_bayes",
+    "binary_next_law",
+    "can_be_completed",
+    "canonical",
+    "carries",
+    "cascade_product",
+    "chain_parents",
+    "chat_prompt",
+    "chow_liu",
+    "composition_series",
+    "conditional_law",
+    "context_numbers",
+    "core",
+    "core_free_subgroup",
+    "count_completions",
+    "count_words",
+    "cross_entropy",
+    "direct_product",
+    "draw_cayley_graph",
+    "draw_machine",
+    "draw_multiplication_table",
+    "draw_rubik_net",
+    "draw_tower",
+    "enumerate_semigroup",
+    "find_error",
+    "first_error",
+    "from_generators",
+    "from_json",
+    "from_regex",
+    "group_name",
+    "holonomy",
+    "is_solvable",
+    "knapsack_density",
+    "knapsack_table",
+    "lag_parents",
+    "last_occurrence",
+    "lifted_chain",
+    "light_switch_text",
+    "machine_names",
+    "minimal",
+    "named_machine",
+    "naming",
+    "next_token_batch",
+    "ngram_estimators",
+    "ngram_name",
+    "order_of",
+    "pair_laws",
+    "pair_parents",
+    "parse",
+    "parse_cases",
+    "permutation_reset",
+    "position_information",
+    "positive_stationary_law",
+    "random_automaton",
+    "random_parents",
+    "read_idx",
+    "read_machine",
+    "read_parquet",
+    "scan_brackets",
+    "score_cases",
+    "skip_parents",
+    "solve_knapsack",
+    "solve_superincreasing",
+    "spread_kernel",
+    "stationary_law",
+    "to_huggingface",
+    "to_parquet",
+    "token_law",
+    "universal_embedding",
+    "window_law",
+    "window_tokens",
+    "wreath_product",
+]

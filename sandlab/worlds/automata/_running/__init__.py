@@ -1,0 +1,1 @@
+"""Running automata on many words at once."""

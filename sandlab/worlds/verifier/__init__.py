@@ -1,0 +1,1 @@
+"""Generation guided by a verifier: worlds."""

@@ -1,0 +1,113 @@
+"""Studies on Ray: the same digits, whatever happens to nodes and drivers. Two raylets stand for two machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections import Counter
+
+import pytest
+import toys
+from toys import average, uniform
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.lab._exec.cluster import Cluster
+from sandlab.lab._exec.jobs import Resources
+from sandlab.lab._store.store import Store
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def two_nodes(drive, monkeypatch):
+    """Two raylets and the second of them; their workers write to the drive's log."""
+    monkeypatch.setenv(toys.LOG, str(drive.log))
+    from ray.cluster_utils import Cluster as Raylets
+
+    raylets = Raylets(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = raylets.add_node(num_cpus=1)
+    try:
+        yield raylets, second
+    finally:
+        raylets.shutdown()
+
+
+def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
+    raylets, second = two_nodes
+    here = f"ray:{raylets.address}"
+    # Jobs much longer than what lies between them, so that the node is in the middle of one when it is lost.
+    settings = {"seeds": 20, "pause": 1.5}
+    process = drive.start(here, **settings)
+    drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 3, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = len(Store(drive.store).cache.stored())
+    assert 3 <= kept < 20
+
+    process = drive.start(here, **settings)
+    before = len(drive.log_lines())
+    drive.wait_for(lambda: _is_busy(second.node_id, drive.log_lines()[before:]), process)
+    raylets.remove_node(second, allow_graceful=False)
+    answer = drive.finish(process)
+
+    assert answer["jobs"]["jobs"] == 20
+    assert answer["jobs"]["retried"] >= 1  # what the lost node was computing
+    assert answer["jobs"]["cached"] >= kept
+    assert answer["jobs"]["cached"] + answer["jobs"]["computed"] == 20
+    assert len(Store(drive.store).cache.stored()) == 20
+    rows = Store(drive.store).index.rows("select key from jobs")
+    assert max(Counter(row["key"] for row in rows).values()) == 1
+    whole = sl.run(uniform, store=tmp_path / "other", settings=settings | {"pause": 0.0})
+    assert answer["metrics"] == whole.metrics
+
+
+def _is_busy(node: str, lines: list[str]) -> bool:
+    """Whether a node has finished a job and is in the middle of another."""
+    words = [line.split()[0] for line in lines if line.endswith(f" {node}")]
+    return words.count("start") > words.count("done") >= 1
+
+
+def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_asked(tmp_path, monkeypatch):
+    seen = []
+    ray = Cluster()
+    try:
+        report = sl.run(uniform, store=tmp_path / "a", on=ray, progress=lambda p: seen.append(str(p)))
+        assert report.findings == sl.run(uniform, store=tmp_path / "b").findings
+        assert any("1 nodes" in line and "running" in line for line in seen)
+        with pytest.raises(RuntimeError, match=r"toys:average\(Toy\(seed=3.*the third one breaks"):
+            sl.run(uniform, store=tmp_path / "a", on=ray, settings={"trouble": "raise"})
+        monkeypatch.setattr(average, "needs", {"cpus": 10_000}, raising=False)
+        with pytest.raises(BadInput, match="no node of the cluster has 10000 CPUs"):
+            sl.run(uniform, store=tmp_path / "a", on=ray, settings={"size": 77})
+    finally:
+        ray.close()
+
+
+@pytest.mark.slow
+def test_a_cluster_is_joined_through_its_client_port(drive, tmp_path):
+    from ray.cluster_utils import Cluster as Raylets
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": port}
+    raylets = Raylets(initialize_head=True, head_node_args=head)
+    try:
+        answer = drive.finish(drive.start(f"ray://127.0.0.1:{port}"))
+    finally:
+        raylets.shutdown()
+    assert answer["metrics"] == sl.run(uniform, store=tmp_path / "other").metrics
+
+
+def test_a_cluster_that_does_not_answer_is_bad_input():
+    with pytest.raises(BadInput, match="no Ray cluster answers at ray:127"):
+        Cluster("ray:127.0.0.1:1")
+
+
+def test_needs_default_to_one_core_and_to_a_gpu_only_on_cuda():
+    from toys import Toy
+
+    assert Resources.of(average, Toy(0)) == Resources(1, 0, 0)
+    assert Resources.of(average, Toy(0, device="cuda")) == Resources(1, 1, 0)

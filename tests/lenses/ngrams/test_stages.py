@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.circuits.ngrams.counting import lag_set_estimator, ngram_estimator
+from sandlab.lenses.ngrams.stages import TrainingFilm, head_lag_mass, name_plateaus, nearest_lag_set, plateaus
+from sandlab.worlds.ngrams.in_context import InContextNgrams
+
+
+def stairs(levels: list[float], jumps: list[float], noise: float, steps: int = 800) -> tuple[np.ndarray, np.ndarray]:
+    x = np.arange(steps)
+    y = np.full(steps, levels[0])
+    for before, after, jump in zip(levels[:-1], levels[1:], jumps):
+        y = y + (after - before) / (1 + np.exp(-(x - jump * steps) / (0.01 * steps)))
+    return x, y + noise * np.random.default_rng(0).normal(size=steps)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.003, 0.01])
+def test_the_stairs_of_a_curve_are_found_without_being_told(noise: float) -> None:
+    levels = [1.0986, 1.058, 1.005, 0.93]
+    found = plateaus(*stairs(levels, [0.05, 0.3, 0.6], noise))
+    assert [each.loss for each in found][-3:] == pytest.approx(levels[1:], abs=0.005)
+    assert found[-2].start == pytest.approx(0.33 * 800, abs=40) and found[-2].stop == pytest.approx(0.57 * 800, abs=40)
+    named = name_plateaus(found[-3:], {"unigram": 1.0568, "bigram": 1.0135, "trigram": 0.9292})
+    assert [each.name for each in named] == ["unigram", "bigram", "trigram"]
+
+
+def test_a_short_plateau_between_rounded_falls_is_found() -> None:
+    """Falls that start slowly and end slowly belong to no plateau, yet leave its middle flat."""
+    steps = np.arange(0, 2601, 20)
+    slow = 0.07 / (1 + np.exp((steps - 250) / 60)) + 0.1 / (1 + np.exp((steps - 1000) / 70))
+    found = plateaus(steps, 0.89 + slow + 0.001 * np.random.default_rng(2).normal(size=len(steps)))
+    assert [each.loss for each in found if each.stop < 900] == pytest.approx([0.99], abs=0.005)
+    assert found[-1].loss == pytest.approx(0.89, abs=0.005)
+
+
+def test_a_straight_fall_has_no_plateau() -> None:
+    steps = np.arange(500)
+    assert plateaus(steps, 1 - steps / 500) == []
+    assert plateaus(steps, 1 - steps / 500 + 0.01 * np.random.default_rng(1).normal(size=500)) == []
+
+
+def test_the_mass_of_a_look_back_head_is_at_its_lag() -> None:
+    world = InContextNgrams(states=3, order=2, length=20)
+    model = ngram_estimator(3, 2, 20)
+    maps = sl.lenses.attention_maps(model, world.sample(2, rng=sl.rng(0)).inputs)["layers.0.attention.pattern"]
+    mass = head_lag_mass(maps, 3, skip=2)
+    assert mass.detach().numpy() == pytest.approx(np.array([[0, 1, 0, 0], [0, 0, 1, 0]]), abs=1e-9)
+    uniform = torch.ones(1, 20, 20).tril() / torch.arange(1, 21).view(20, 1)
+    assert float(head_lag_mass(uniform, 0, skip=4)[0, 0]) == pytest.approx(np.mean([1 / n for n in range(5, 21)]))
+
+
+@pytest.mark.parametrize("lags", [(), (1,), (1, 2), (2,)])
+def test_a_circuit_is_nearest_to_the_estimator_it_computes(lags: tuple[int, ...]) -> None:
+    world = InContextNgrams(states=3, order=2, length=48, concentration=0.5)
+    batch = world.sample(400, rng=sl.rng(1))
+    contiguous = lags == tuple(range(1, len(lags) + 1))
+    model = ngram_estimator(3, len(lags), 48) if contiguous else lag_set_estimator(3, lags, 48, mask_self=True)
+    found = nearest_lag_set(model, world, batch)
+    expected = {(): "unigram", (1,): "bigram", (1, 2): "trigram", (2,): "lags {2}"}[lags]
+    assert found["nearest"] == [expected]
+    assert float(found["distance"][0]) < 0.1
+
+
+def test_a_film_keeps_a_frame_per_evaluation_and_can_be_saved(tmp_path: Path) -> None:
+    world = InContextNgrams(states=3, order=2, length=8)
+    model = sl.models.SimplifiedTransformer(vocab=3, length=8, heads=2)
+    film = TrainingFilm(world.sample(1, rng=sl.rng(2)).inputs, names="layers.0.attention.pattern")
+    sl.learning.train(model, world, steps=6, batch_size=8, rng=sl.rng(3), callbacks=[film], every=2)
+    assert film.steps == [0, 2, 4, 6]
+    assert film.maps("layers.0.attention.pattern").shape == (4, 2, 8, 8)
+    path = film.save(tmp_path / "film.gif")
+    assert path.read_bytes()[:3] == b"GIF"
