@@ -145,7 +145,7 @@ def dyck(root: Path) -> Iterator[Job]:
     def theirs() -> int:
         return len(torch.tensor([source.generate()["tokens"] for _ in range(32)])) * 32
 
-    world = sl.worlds.Dyck(depth=None, length=32, words="complete", type_law=(0.8, 0.2))
+    world = sl.worlds.Dyck(depth=None, length=32, words="complete", type_probs=(0.8, 0.2))
     yield Job("Dyck words of 32 brackets", "brackets/s", theirs, ours(world, 4096, 32))
 
 

@@ -57,7 +57,7 @@ def plain_word(length: int, opening: float, first: float) -> list[int]:
 
 def measure(*, device: str = "cpu", prompts: int = 64, alone: int = 4) -> list[dict[str, Any]]:
     """Tokens per second of both ways and their ratio; and the Dyck world's sampling against plain Python."""
-    world = Dyck(depth=None, length=32, words="complete", type_law=(0.8, 0.2))
+    world = Dyck(depth=None, length=32, words="complete", type_probs=(0.8, 0.2))
     with sl.models.seeded(0):
         model = Transformer(vocab=6, length=34, layers=6, heads=8, width=512, positions="rotary").to(device).eval()
     tokens, lengths = world.prompts(prompts, 4, 12, rng=sl.rng(0, device=device))

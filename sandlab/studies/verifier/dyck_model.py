@@ -84,12 +84,12 @@ PUBLISHED = DyckModel(
 
 def familiar(max_depth: int | None = None) -> Dyck:
     """Words of 32 brackets whose first type is rare (0.2): what the model is trained on."""
-    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_law=(0.2, 0.8))
+    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_probs=(0.2, 0.8))
 
 
 def unfamiliar(max_depth: int | None = None) -> Dyck:
     """The same with the rare type frequent (0.8): out of distribution."""
-    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_law=(0.8, 0.2))
+    return Dyck(types=2, depth=max_depth, length=LENGTH, words="complete", opening=0.5, type_probs=(0.8, 0.2))
 
 
 @dataclass(frozen=True)

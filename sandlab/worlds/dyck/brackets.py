@@ -57,13 +57,13 @@ def scan_brackets(tokens: Int[Tensor, "row time"], types: int) -> BracketScan:
     level = torch.zeros(rows, dtype=torch.long, device=tokens.device)
     depth, opener = torch.empty_like(tokens), torch.empty_like(tokens)
     matched = torch.zeros_like(opens)
-    for place in range(time):
+    for position in range(time):
         below = stack[here, level]
-        same = (below >= 0) & (kind[here, below.clamp(min=0)] == kind[:, place])
-        matched[:, place] = opens[:, place] | (closes[:, place] & same)
-        level = level + opens[:, place].long() - (closes[:, place] & (level > 0)).long()
-        stack[here, level] = torch.where(opens[:, place], place, stack[here, level])
-        depth[:, place], opener[:, place] = level, stack[here, level]
+        same = (below >= 0) & (kind[here, below.clamp(min=0)] == kind[:, position])
+        matched[:, position] = opens[:, position] | (closes[:, position] & same)
+        level = level + opens[:, position].long() - (closes[:, position] & (level > 0)).long()
+        stack[here, level] = torch.where(opens[:, position], position, stack[here, level])
+        depth[:, position], opener[:, position] = level, stack[here, level]
     top = torch.where(opener >= 0, kind.gather(1, opener.clamp(min=0)), -1)
     return BracketScan(depth, top, opener, matched)
 
@@ -79,27 +79,27 @@ def first_error(
 ) -> tuple[Int[Tensor, "row"], Int[Tensor, "row"]]:
     """Position of the first wrong token of each string START w_1 w_2 … (END) and the kind of error there.
 
-    total   a word has exactly (or, unless `exact`, at most) so many brackets: deeper than what remains is an error
+    total   number of brackets of a word, exactly or (unless `exact`) at most: a depth above what remains is an error
     Strings without an error have position −1. START is token 2·types, END the one after it.
     """
     start, end = 2 * types, 2 * types + 1
     scan = scan_brackets(tokens, types)
-    place = torch.arange(tokens.shape[1], device=tokens.device)
+    position = torch.arange(tokens.shape[1], device=tokens.device)
     before = torch.nn.functional.pad(scan.depth, (1, 0))[:, :-1]
     closes = (tokens < start) & (tokens % 2 == 1)
     error = torch.zeros_like(tokens)
-    # Later lines are found first: the order below is the order of precedence, weakest first.
+    # Later lines overwrite earlier ones: errors stand in the order of precedence, weakest first.
     if total is not None:
-        error[scan.depth > (total - place).clamp(min=0)] = BracketError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
+        error[scan.depth > (total - position).clamp(min=0)] = BracketError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
     if max_depth is not None:
         error[scan.depth > max_depth] = BracketError.MAX_STACK_DEPTH_EXCEEDED
     error[closes & ~scan.matched] = BracketError.INCORRECT_CLOSING_BRACKET
     error[closes & (before == 0)] = BracketError.STACK_UNDERFLOW
-    wrong_end = (tokens == end) & ((before > 0) | (total is not None and exact and (place != (total or 0) + 1)))
+    wrong_end = (tokens == end) & ((before > 0) | (total is not None and exact and (position != (total or 0) + 1)))
     ended_before = torch.nn.functional.pad((tokens == end).cumsum(1), (1, 0))[:, :-1] > 0
     error[wrong_end | ended_before] = BracketError.END_INCORRECT
-    error[(tokens == start) != (place == 0)] = BracketError.START_INCORRECT
-    error = torch.where(place < lengths.unsqueeze(1), error, 0)
+    error[(tokens == start) != (position == 0)] = BracketError.START_INCORRECT
+    error = torch.where(position < lengths.unsqueeze(1), error, 0)
     wrong = error > 0
     first = wrong.long().argmax(1)
     any_wrong = wrong.any(1)

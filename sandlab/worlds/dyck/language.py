@@ -32,12 +32,12 @@ class Dyck(World):
     words   "prefix"    the first N tokens of that process:
                         P(w) = ∏ π(w_i)[open, depth 1] · ∏ q·π(w_i)[open, depth > 1] · (1−q)^#{closed from depth < D}
             "complete"  words of exactly N brackets: the same process, but closing as soon as the depth equals the
-                        number of places left. P(w) as above, with (1−q) for every closing bracket that was not
-                        forced. Then END
-            "bounded"   at depth 0 the word ends with probability `end`; words of more than N brackets are thrown away
+                        number of positions left. P(w) as above, with (1−q) for every closing bracket that was
+                        not forced. Then END
+            "bounded"   at depth 0 the word ends with probability `end`; words of more than N brackets are rejected
 
     types, depth, length    k, D (None: no bound but the length's), N
-    opening, type_law       q, π (uniform unless given)
+    opening, type_probs     q, π (uniform unless given)
 
     Tokens: type t opens with 2t and closes with 2t+1; START is 2k and comes first; END is 2k+1.
     Sources: Wen, Li, Liu & Risteski 2023 (prefixes, bounded depth); Botta, Li et al. 2025 (complete words).
@@ -47,7 +47,7 @@ class Dyck(World):
     depth: int | None = 4
     length: int = 28
     opening: float = 0.5
-    type_law: tuple[float, ...] | None = None
+    type_probs: tuple[float, ...] | None = None
     words: str = "prefix"
     end: float = 0.5
 
@@ -63,11 +63,11 @@ class Dyck(World):
             require(self.length % 2 == 0, "length", self.length, "even for complete words", "brackets come in pairs")
         if self.words == "bounded":
             require(self.end > 0, "end", self.end, "above 0", "otherwise no word ever ends")
-        if self.type_law is not None:
-            object.__setattr__(self, "type_law", tuple(self.type_law))
-            require(len(self.type_law) == self.types, "type_law", self.type_law, f"{self.types} probabilities")
-            proper = min(self.type_law) >= 0 and abs(sum(self.type_law) - 1) < 1e-9
-            require(proper, "type_law", self.type_law, "probabilities that sum to 1")
+        if self.type_probs is not None:
+            object.__setattr__(self, "type_probs", tuple(self.type_probs))
+            require(len(self.type_probs) == self.types, "type_probs", self.type_probs, f"{self.types} probabilities")
+            proper = min(self.type_probs) >= 0 and abs(sum(self.type_probs) - 1) < 1e-9
+            require(proper, "type_probs", self.type_probs, "probabilities that sum to 1")
 
     # ------------------------------------------------------------------ alphabet
 
@@ -96,7 +96,7 @@ class Dyck(World):
             brackets = [f"{side}{kind}" for kind in range(self.types) for side in "()"]
         return [*brackets, "^", "$"][: self.vocab]
 
-    # ------------------------------------------------------------------ the law
+    # ------------------------------------------------------------------ distribution
 
     @property
     def largest_depth(self) -> int:
@@ -107,11 +107,11 @@ class Dyck(World):
     @cached_property
     def kinds(self) -> Float[np.ndarray, "types"]:
         """π(t)."""
-        return np.full(self.types, 1 / self.types) if self.type_law is None else np.array(self.type_law)
+        return np.full(self.types, 1 / self.types) if self.type_probs is None else np.array(self.type_probs)
 
     @cached_property
-    def moves(self) -> Float[np.ndarray, "place depth 3"]:
-        """Probabilities to open, close, end after `place` brackets at a depth."""
+    def moves(self) -> Float[np.ndarray, "position depth 3"]:
+        """Probabilities of opening, closing and ending after `position` brackets, by depth."""
         free = np.zeros((self.largest_depth + 1, 3))
         free[:, OPEN], free[:, CLOSE] = self.opening, 1 - self.opening
         free[0] = (1, 0, 0)
@@ -121,9 +121,9 @@ class Dyck(World):
             return _ending_in_time(free, self.length)
         table = np.tile(free, (self.length + 1, 1, 1))
         if self.words == "complete":
-            for place in range(self.length + 1):
-                forced = min(self.length - place, self.largest_depth)
-                table[place, forced] = (0, 1, 0) if forced else (0, 0, 1)
+            for position in range(self.length + 1):
+                forced = min(self.length - position, self.largest_depth)
+                table[position, forced] = (0, 1, 0) if forced else (0, 0, 1)
         return table
 
     @property
@@ -136,32 +136,32 @@ class Dyck(World):
         scan = scan_brackets(tokens, self.types)
         depth, top = scan.depth.gather(1, last), scan.top.gather(1, last)
         ended = tokens.gather(1, last) == self.end_token
-        return self._laws(last, depth, top, ended).squeeze(1)
+        return self._log_probs(last, depth, top, ended).squeeze(1)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "n time out"]:
-        """The law of the next token from position, depth and the bracket on top of the stack: exact."""
+        """Exact log-probabilities of the next token, from position, depth and the bracket on top of the stack."""
         scan = self.scan(batch.inputs)
-        place = torch.arange(batch.inputs.shape[1], device=batch.inputs.device).expand_as(batch.inputs)
-        return self._laws(place, scan.depth, scan.top, batch.inputs == self.end_token)
+        position = torch.arange(batch.inputs.shape[1], device=batch.inputs.device).expand_as(batch.inputs)
+        return self._log_probs(position, scan.depth, scan.top, batch.inputs == self.end_token)
 
-    def _laws(self, place: Tensor, depth: Tensor, top: Tensor, ended: Tensor) -> Tensor:
-        moves = torch.from_numpy(self.moves).to(place.device)
-        kinds = torch.from_numpy(self.kinds).to(place.device)
-        move = moves[place.clamp(max=self.length), depth.clamp(max=self.largest_depth)]
-        law = torch.zeros(*place.shape, self.outputs, dtype=torch.float64, device=place.device)
-        law[..., 0 : 2 * self.types : 2] = move[..., OPEN, None] * kinds
+    def _log_probs(self, position: Tensor, depth: Tensor, top: Tensor, ended: Tensor) -> Tensor:
+        moves = torch.from_numpy(self.moves).to(position.device)
+        kinds = torch.from_numpy(self.kinds).to(position.device)
+        move = moves[position.clamp(max=self.length), depth.clamp(max=self.largest_depth)]
+        probs = torch.zeros(*position.shape, self.outputs, dtype=torch.float64, device=position.device)
+        probs[..., 0 : 2 * self.types : 2] = move[..., OPEN, None] * kinds
         # An empty stack closes nothing: its closing probability is 0 already.
-        law.scatter_(-1, (2 * top.clamp(min=0) + 1).unsqueeze(-1), move[..., CLOSE, None])
+        probs.scatter_(-1, (2 * top.clamp(min=0) + 1).unsqueeze(-1), move[..., CLOSE, None])
         if self.words != "prefix":
-            law[..., self.end_token] = torch.where(ended, 1.0, move[..., END])
-            law[..., : 2 * self.types] = torch.where(ended.unsqueeze(-1), 0.0, law[..., : 2 * self.types])
-        return law.log()
+            probs[..., self.end_token] = torch.where(ended, 1.0, move[..., END])
+            probs[..., : 2 * self.types] = torch.where(ended.unsqueeze(-1), 0.0, probs[..., : 2 * self.types])
+        return probs.log()
 
     def log_probability(self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"]) -> Float[Tensor, "row"]:
         """log P of each prefix START w_1 … w_{length−1}: the exact marginal."""
         blank = torch.zeros_like(tokens, dtype=torch.bool)
-        law = self.oracle(Batch(tokens[:, :-1], tokens[:, 1:], blank[:, 1:]))
-        steps = law.gather(-1, tokens[:, 1:].clamp(max=self.outputs - 1).unsqueeze(-1)).squeeze(-1)
+        log_probs = self.oracle(Batch(tokens[:, :-1], tokens[:, 1:], blank[:, 1:]))
+        steps = log_probs.gather(-1, tokens[:, 1:].clamp(max=self.outputs - 1).unsqueeze(-1)).squeeze(-1)
         inside = torch.arange(1, tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)
         return torch.where(inside, steps, 0.0).sum(1)
 
@@ -177,7 +177,7 @@ class Dyck(World):
     def complete(
         self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"], *, rng: torch.Generator
     ) -> Int[Tensor, "row longer"]:
-        """Continue prefixes START w_1 … by the world's own law, to the full length."""
+        """Continue prefixes START w_1 … to the full length, sampling from the world's distribution."""
         return self._write(len(tokens), rng, tokens[:, 1:], lengths - 1)[0]
 
     def prompts(
@@ -219,10 +219,10 @@ class Dyck(World):
     def _climb(
         self, n: int, rng: torch.Generator, fixed: Tensor | None, tokens: Tensor
     ) -> tuple[Bool[Tensor, "length n"], Int[Tensor, "length n"], Int[Tensor, "length n"]]:
-        """Which places open, how many brackets were opened so far (above the length: END was written), their types.
+        """Which positions open, how many brackets were opened so far (above the length: END was written), their types.
 
-        The count c determines the depth 2c − place, so one look-up, one comparison and one sum make a step. The number
-        that decides whether a bracket opens, divided by that probability, is again uniform and decides its type.
+        The count c determines the depth 2c − position, so a step is one look-up, one comparison and one sum. Given
+        that a bracket opens, the uniform number that decided it is uniform below P(open), so it also gives the type.
         """
         device, length = rng.device, self.length
         u = torch.rand(length, n, generator=rng, device=device)
@@ -231,32 +231,32 @@ class Dyck(World):
         opens = torch.empty(length, n, dtype=torch.bool, device=device)
         counts = torch.empty(length, n, dtype=torch.int32, device=device)
         count = torch.zeros(n, dtype=torch.int32, device=device)
-        for place in range(length):
-            torch.index_select(opening[place], 0, count, out=chance[place])
-            torch.lt(u[place], chance[place], out=opens[place])
+        for position in range(length):
+            torch.index_select(opening[position], 0, count, out=chance[position])
+            torch.lt(u[position], chance[position], out=opens[position])
             if fixed is not None:
-                opens[place] = torch.where(fixed[place], tokens[place] % 2 == 0, opens[place])
+                opens[position] = torch.where(fixed[position], tokens[position] % 2 == 0, opens[position])
             if self.words == "bounded":
-                ends = u[place] >= going_on[place].index_select(0, count)
+                ends = u[position] >= going_on[position].index_select(0, count)
                 if fixed is not None:
-                    ends = torch.where(fixed[place], tokens[place] >= self.start_token, ends)
-                opens[place] &= ~ends
-                counts[place] = torch.where(ends, length + 1, count + opens[place])
+                    ends = torch.where(fixed[position], tokens[position] >= self.start_token, ends)
+                opens[position] &= ~ends
+                counts[position] = torch.where(ends, length + 1, count + opens[position])
             else:
-                torch.add(count, opens[place], out=counts[place])
-            count = counts[place]
+                torch.add(count, opens[position], out=counts[position])
+            count = counts[position]
         kinds = torch.zeros_like(counts)
         for edge in np.cumsum(self.kinds)[:-1].tolist():
             kinds += u >= edge * chance
         return opens, counts, kinds if fixed is None else torch.where(fixed, tokens // 2, kinds)
 
     @cached_property
-    def _coins(self) -> tuple[Float[Tensor, "place count"], Float[Tensor, "place count"]]:
-        """P(open) and 1 − P(end) by place and number of brackets opened so far; the last column stands for ended."""
-        place, count = np.meshgrid(np.arange(self.length), np.arange(self.length + 2), indexing="ij")
-        depth = 2 * count - place
+    def _coins(self) -> tuple[Float[Tensor, "position count"], Float[Tensor, "position count"]]:
+        """P(open) and 1 − P(end) by position and number of brackets opened so far; the last column means ended."""
+        position, count = np.meshgrid(np.arange(self.length), np.arange(self.length + 2), indexing="ij")
+        depth = 2 * count - position
         possible = (depth >= 0) & (depth <= self.largest_depth) & (count <= self.length)
-        moves = np.where(possible[..., None], self.moves[place, depth.clip(0, self.largest_depth)], (0.0, 0.0, 1.0))
+        moves = np.where(possible[..., None], self.moves[position, depth.clip(0, self.largest_depth)], (0.0, 0.0, 1.0))
         return torch.from_numpy(moves[..., OPEN]).float(), torch.from_numpy(1 - moves[..., END]).float()
 
     def _match(self, opens: Tensor, depths: Tensor, kinds: Tensor) -> Int[Tensor, "length n"]:
@@ -267,10 +267,10 @@ class Dyck(World):
         row = torch.arange(n, device=kinds.device)
         slot = (depths + ~opens).long() * n + row
         stack = torch.zeros((self.largest_depth + 2) * n, dtype=torch.int32, device=kinds.device)
-        for place in range(self.length):
-            top = stack.index_select(0, slot[place])
-            kinds[place] = torch.where(opens[place], kinds[place], top)
-            stack.index_copy_(0, slot[place], kinds[place])
+        for position in range(self.length):
+            top = stack.index_select(0, slot[position])
+            kinds[position] = torch.where(opens[position], kinds[position], top)
+            stack.index_copy_(0, slot[position], kinds[position])
         return kinds
 
     # ------------------------------------------------------------------ membership
@@ -306,7 +306,7 @@ class Dyck(World):
         return inside if tokens.ndim == 2 else bool(inside[0])
 
 
-def _ending_in_time(free: Float[np.ndarray, "depth 3"], length: int) -> Float[np.ndarray, "place depth 3"]:
+def _ending_in_time(free: Float[np.ndarray, "depth 3"], length: int) -> Float[np.ndarray, "position depth 3"]:
     """The process given that it ends after at most `length` brackets: each move reweighted by its chance to make it.
 
     f(d, r) = P(the word ends within r more brackets | depth d); P(move | d, r) = P(move)·f(after)/f(d, r).

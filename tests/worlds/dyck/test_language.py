@@ -18,7 +18,7 @@ from sandlab.worlds.dyck.language import Dyck
 
 def complete(length: int, p: float = 0.3, q: float = 0.6, **options) -> Dyck:
     return Dyck(
-        depth=options.pop("depth", None), length=length, words="complete", opening=q, type_law=(p, 1 - p), **options
+        depth=options.pop("depth", None), length=length, words="complete", opening=q, type_probs=(p, 1 - p), **options
     )
 
 
@@ -39,15 +39,15 @@ def all_words(length: int, types: int = 2, depth: int | None = None) -> list[tup
 
 
 def printed_probability(word: tuple[int, ...], p: float, q: float, *, strict: bool) -> float:
-    """The product over brackets, with (1−q) for every closing bracket with depth < (or ≤) the places left after it."""
+    """The product over brackets, with (1−q) for every closing bracket with depth < (or ≤) the positions left after it."""
     depth, result = 0, 1.0
-    for place, token in enumerate(word, start=1):
+    for position, token in enumerate(word, start=1):
         if token % 2 == 0:
             depth += 1
             result *= (p if token == 0 else 1 - p) * (q if depth > 1 else 1.0)
         else:
             depth -= 1
-            left = len(word) - place
+            left = len(word) - position
             result *= 1 - q if depth < left or (not strict and depth == left) else 1.0
     return result
 
@@ -76,11 +76,11 @@ def test_the_printed_exponent_counts_forced_brackets_and_does_not_sum_to_one(len
 def test_prefix_marginal_is_the_sum_over_completions():
     world = complete(8)
     words = all_words(8)
-    law = dict(zip(words, world.log_probability(*rows_of(world, words)).exp().tolist()))
+    probs = dict(zip(words, world.log_probability(*rows_of(world, words)).exp().tolist()))
     prefixes = sorted({word[:5] for word in words})
     ours = world.log_probability(*rows_of(world, prefixes)).exp().tolist()
     for prefix, probability in zip(prefixes, ours):
-        assert probability == pytest.approx(sum(law[word] for word in words if word[:5] == prefix), abs=1e-13)
+        assert probability == pytest.approx(sum(probs[word] for word in words if word[:5] == prefix), abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_sampled_words_follow_their_probabilities(world):
     counts = Counter(map(tuple, strings.tolist()))
     keys = list(counts)
     full = torch.tensor(keys)
-    law = world.log_probability(full, torch.full((len(keys),), full.shape[1])).exp().numpy()
-    expected = law * 40_000
+    probs = world.log_probability(full, torch.full((len(keys),), full.shape[1])).exp().numpy()
+    expected = probs * 40_000
     observed = np.array([counts[key] for key in keys])
     common = expected >= 5
     rest = 40_000 - observed[common].sum(), 40_000 - expected[common].sum()
@@ -108,14 +108,14 @@ def test_prefix_law_sums_to_one_over_its_support():
     tokens = torch.cartesian_prod(*[torch.arange(4)] * 6)
     rows = torch.cat([torch.full((len(tokens), 1), world.start_token), tokens], 1)
     valid = world.completable(rows, torch.full((len(rows),), 7))
-    law = world.log_probability(rows[valid], torch.full((int(valid.sum()),), 7)).exp()
-    assert float(law.sum()) == pytest.approx(1, abs=1e-12)
+    probs = world.log_probability(rows[valid], torch.full((int(valid.sum()),), 7)).exp()
+    assert float(probs.sum()) == pytest.approx(1, abs=1e-12)
     assert bool((world.accepts(tokens) == valid).all())
 
 
 def test_bounded_words_are_the_ending_process_given_that_it_ends_in_time():
     world = Dyck(types=1, depth=2, length=6, words="bounded", opening=0.4, end=0.3)
-    law = {}
+    probs = {}
     for length in (0, 2, 4, 6):
         for word in all_words(length, types=1, depth=2):
             probability, depth = 1.0, 0
@@ -124,36 +124,36 @@ def test_bounded_words_are_the_ending_process_given_that_it_ends_in_time():
                 chance = {0: 0.7, 1: 0.4, 2: 0.0}[depth]
                 probability *= chance if opens else (1 - chance)
                 depth += 1 if opens else -1
-            law[word] = probability * 0.3
-    total = sum(law.values())
-    for word, probability in law.items():
+            probs[word] = probability * 0.3
+    total = sum(probs.values())
+    for word, probability in probs.items():
         tokens = torch.tensor([[2, *word, 3]])
         ours = float(world.log_probability(tokens, torch.tensor([len(word) + 2])).exp())
         assert ours == pytest.approx(probability / total, abs=1e-12)
 
 
-def test_closing_is_certain_when_the_depth_equals_the_places_left():
+def test_closing_is_certain_when_the_depth_equals_the_positions_left():
     world = complete(8)
     batch = world.sample(500, rng=sl.rng(1))
-    law = world.oracle(batch).exp()
+    probs = world.oracle(batch).exp()
     left = 8 - torch.arange(9)
     depth = batch.truth["depth"]
     forced = (depth == left) & (depth > 0)
     assert bool(forced.any())
-    chosen = law.gather(-1, batch.targets.unsqueeze(-1)).squeeze(-1)
+    chosen = probs.gather(-1, batch.targets.unsqueeze(-1)).squeeze(-1)
     assert torch.allclose(chosen[forced], torch.ones(1, dtype=torch.float64))
-    assert bool((law[:, -1, world.end_token] == 1).all())
+    assert bool((probs[:, -1, world.end_token] == 1).all())
 
 
 def test_oracle_loss_of_prefixes_is_the_entropy_of_the_depth_chain():
     # Depth 0: ln k; in between: H(q) + q ln k; largest depth: 0, averaged over the chain of depths.
     world = Dyck(types=2, depth=4, length=28, opening=0.5)
     entropy = np.array([math.log(2), *[1.5 * math.log(2)] * 3, 0.0])
-    law, total = np.eye(1, 5)[0], 0.0
+    probs, total = np.eye(1, 5)[0], 0.0
     for _ in range(28):
-        total += law @ entropy
-        up = law * np.array([1, 0.5, 0.5, 0.5, 0])
-        law = np.roll(up, 1) + np.roll(law - up, -1)
+        total += probs @ entropy
+        up = probs * np.array([1, 0.5, 0.5, 0.5, 0])
+        probs = np.roll(up, 1) + np.roll(probs - up, -1)
     assert total / 28 == pytest.approx(0.878810, abs=1e-6)
     batch = world.sample(20_000, rng=sl.rng(2))
     assert world.optimal_loss(batch) == pytest.approx(total / 28, abs=0.003)
@@ -168,10 +168,10 @@ def test_completions_follow_the_conditional_law():
     assert torch.equal(whole[:, :4], prefix)
     counts = Counter(map(tuple, whole.tolist()))
     words = torch.tensor(list(counts))
-    law = world.log_probability(words, torch.full((len(words),), words.shape[1]))
-    law = (law - world.log_probability(prefix[:1], torch.tensor([4]))).exp().numpy()
-    assert law.sum() == pytest.approx(1)
-    assert stats.chisquare(list(counts.values()), law * 20_000).pvalue > 1e-3
+    probs = world.log_probability(words, torch.full((len(words),), words.shape[1]))
+    probs = (probs - world.log_probability(prefix[:1], torch.tensor([4]))).exp().numpy()
+    assert probs.sum() == pytest.approx(1)
+    assert stats.chisquare(list(counts.values()), probs * 20_000).pvalue > 1e-3
 
 
 def test_prompts_are_prefixes_of_words_with_uniform_lengths():
@@ -185,24 +185,24 @@ def test_prompts_are_prefixes_of_words_with_uniform_lengths():
 def naive_error(string: list[int], types: int, max_depth: int, total: int) -> tuple[int, int]:
     """The first error, straight from the definitions."""
     stack: list[int] = []
-    for place, token in enumerate(string):
-        if (token == 2 * types) != (place == 0):
-            return place, BracketError.START_INCORRECT
-        if 2 * types + 1 in string[:place]:
-            return place, BracketError.END_INCORRECT
-        if token == 2 * types + 1 and (stack or place != total + 1):
-            return place, BracketError.END_INCORRECT
+    for position, token in enumerate(string):
+        if (token == 2 * types) != (position == 0):
+            return position, BracketError.START_INCORRECT
+        if 2 * types + 1 in string[:position]:
+            return position, BracketError.END_INCORRECT
+        if token == 2 * types + 1 and (stack or position != total + 1):
+            return position, BracketError.END_INCORRECT
         if token < 2 * types and token % 2 == 1:
             if not stack:
-                return place, BracketError.STACK_UNDERFLOW
+                return position, BracketError.STACK_UNDERFLOW
             if stack.pop() != token // 2:
-                return place, BracketError.INCORRECT_CLOSING_BRACKET
+                return position, BracketError.INCORRECT_CLOSING_BRACKET
         elif token < 2 * types:
             stack.append(token // 2)
             if len(stack) > max_depth:
-                return place, BracketError.MAX_STACK_DEPTH_EXCEEDED
-        if len(stack) > max(total - place, 0):
-            return place, BracketError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
+                return position, BracketError.MAX_STACK_DEPTH_EXCEEDED
+        if len(stack) > max(total - position, 0):
+            return position, BracketError.STACK_DEPTH_EXCEEDS_REMAINING_LENGTH
     return -1, BracketError.NONE
 
 
@@ -213,9 +213,9 @@ def test_first_error_is_that_of_a_stack_in_plain_python():
     damage = torch.rand(valid.shape, generator=generator) < 0.12
     strings = torch.where(damage, torch.randint(0, 6, valid.shape, generator=generator), valid)
     lengths = torch.randint(1, 11, (3000,), generator=generator)
-    place, kind = first_error(strings, lengths, 2, max_depth=3, total=8)
+    position, kind = first_error(strings, lengths, 2, max_depth=3, total=8)
     expected = [naive_error(row[:cut], 2, 3, 8) for row, cut in zip(strings.tolist(), lengths.tolist())]
-    assert list(zip(place.tolist(), kind.tolist())) == expected
+    assert list(zip(position.tolist(), kind.tolist())) == expected
     assert len(set(kind.tolist())) == 7
 
 
@@ -260,7 +260,7 @@ def test_membership_and_rendering():
     [
         ({"types": 0}, "types must be a whole number of at least 1"),
         ({"words": "complete", "length": 7}, "length must be even for complete words, got 7"),
-        ({"type_law": (0.5, 0.6)}, "type_law must be probabilities that sum to 1"),
+        ({"type_probs": (0.5, 0.6)}, "type_probs must be probabilities that sum to 1"),
         ({"words": "all"}, "words must be one of"),
         ({"depth": 0}, "depth must be a whole number of at least 1"),
     ],
