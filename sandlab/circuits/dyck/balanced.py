@@ -10,14 +10,10 @@ from torch import Tensor
 
 from sandlab.circuits.dyck.relu_gadgets import look_up
 from sandlab.errors import integer, number, require
-from sandlab.models.dyck.codes import BalanceTransformer
+from sandlab.models.dyck.codes import BalanceTransformer, pair_code
 from sandlab.registry import register
 
 __all__ = ["balanced_dyck", "random_balanced_scores", "stack_like_scores", "uniform_dyck", "zero_head"]
-
-
-def _open(kind: int, level: int, depth: int) -> int:
-    return 2 * (kind * depth + level - 1)
 
 
 def _pairs(types: int, depth: int) -> list[tuple[int, int]]:
@@ -34,9 +30,9 @@ def random_balanced_scores(
     """
     codes = 2 * types * depth + 1
     scores = scale * torch.randn(codes, codes, generator=rng, dtype=torch.float64)
-    queries = [_open(j, d, depth) + 1 for j in range(types) for d in range(2, depth + 1)]
+    queries = [pair_code(j, d, depth) + 1 for j in range(types) for d in range(2, depth + 1)]
     for kind, level in _pairs(types, depth):
-        row = _open(kind, level, depth)
+        row = pair_code(kind, level, depth)
         difference = scores[row, queries] - scores[row + 1, queries]
         scores[row, queries] -= difference - difference.mean()
     return scores
@@ -52,11 +48,11 @@ def stack_like_scores(types: int, depth: int, *, strength: float = 6.0) -> Float
     codes = 2 * types * depth + 1
     scores = torch.zeros(codes, codes, dtype=torch.float64)
     for kind, level in _pairs(types, depth):
-        opening = _open(kind, level, depth)
+        opening = pair_code(kind, level, depth)
         scores[opening, opening] = strength
         for other, below in _pairs(types, depth):
             if below == level - 1:
-                key = _open(other, below, depth)
+                key = pair_code(other, below, depth)
                 scores[[key, key + 1], opening + 1] = strength
     return scores
 
@@ -104,7 +100,7 @@ def balanced_dyck(
         layer.value.zero_()
         offsets = _offsets(scores, types, depth)
         for place, (kind, level) in enumerate(_pairs(types, depth)):
-            code = _open(kind, level, depth)
+            code = pair_code(kind, level, depth)
             layer.value[codes:, code] = basis[place]
             layer.value[codes:, code + 1] = -offsets[place].exp() * basis[place]
         _read_stack(layer.maps, basis, codes, types, depth, _threshold(scores, types, depth))
@@ -199,10 +195,9 @@ def _helmert(size: int) -> Float[Tensor, "rest size"]:
 def _offsets(scores: Tensor, types: int, depth: int) -> Float[Tensor, "pair"]:
     """a of each pair: score(open) − score(close) at the closing queries (any of them, by balance)."""
     level = min(2, depth)
-    query = _open(0, level, depth) + 1
-    return torch.stack(
-        [scores[_open(k, d, depth), query] - scores[_open(k, d, depth) + 1, query] for k, d in _pairs(types, depth)]
-    )
+    query = pair_code(0, level, depth) + 1
+    opens = torch.tensor([pair_code(kind, level, depth) for kind, level in _pairs(types, depth)])
+    return scores[opens, query] - scores[opens + 1, query]
 
 
 def _threshold(scores: Tensor, types: int, depth: int) -> float:
@@ -210,9 +205,9 @@ def _threshold(scores: Tensor, types: int, depth: int) -> float:
     smallest = 1.0
     for kind in range(types):
         for level in range(2, depth + 1):
-            query = _open(kind, level, depth) + 1
+            query = pair_code(kind, level, depth) + 1
             weights = torch.stack(
-                [scores[[_open(t, e, depth) for t in range(types)], query].exp() for e in range(1, level)]
+                [scores[[pair_code(t, e, depth) for t in range(types)], query].exp() for e in range(1, level)]
             )
             for place in range(level - 1):
                 least = weights[place].min()
@@ -238,7 +233,7 @@ def _read_stack(maps: Any, basis: Tensor, codes: int, types: int, depth: int, th
         second.weight[place, pair] = 1 / threshold
         second.weight[place, pairs + pair] = -1 / threshold
         for other in range(types):  # the last token closes a pair of the level above: this bracket is on top
-            second.weight[place, 2 * pairs + _open(other, level + 1, depth) + 1] = 1.0
+            second.weight[place, 2 * pairs + pair_code(other, level + 1, depth) + 1] = 1.0
         second.bias[place] = -1.0
     second.weight[tops:, 2 * pairs :] = torch.eye(codes, dtype=torch.float64)
 
@@ -254,7 +249,7 @@ def _write_law(last: Any, codes: int, types: int, depth: int, opening: float) ->
         for level in range(1, depth):
             last.weight[2 * kind + 1, kind * (depth - 1) + level - 1] = 1 - opening
         for level in range(1, depth + 1):
-            opened, closed = tops + _open(kind, level, depth), tops + _open(kind, level, depth) + 1
+            opened, closed = tops + pair_code(kind, level, depth), tops + pair_code(kind, level, depth) + 1
             after = level - 1
             last.weight[opens, closed] = 1 / types if after == 0 else opening / types
             last.weight[2 * kind + 1, opened] = 1.0 if level == depth else 1 - opening

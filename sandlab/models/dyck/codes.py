@@ -25,11 +25,17 @@ __all__ = [
     "MinimalDyckConfig",
     "code_table",
     "depth_codes",
+    "pair_code",
 ]
 
 
+def pair_code(kind: int, level: int, depth: int) -> int:
+    """Code of the opening bracket of a pair of type t and level d: 2(tD + d − 1). Its closing bracket has the next."""
+    return 2 * (kind * depth + level - 1)
+
+
 def depth_codes(tokens: Int[Tensor, "*lead time"], types: int, depth: int) -> Int[Tensor, "*lead time"]:
-    """Number of (type t, level d) of each bracket: opening 2(tD + d − 1), closing one more, START 2kD.
+    """Code of each bracket by type t and level d: opening 2(tD + d − 1) (`pair_code`), closing one more, START 2kD.
 
     The level of a bracket is the depth of the pair it belongs to: of an open bracket the depth after it, of a closing
     one the depth before it. Tokens: type t opens with 2t and closes with 2t+1, START is 2k.
@@ -137,9 +143,9 @@ class MinimalDyck(Model):
     def embed(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time dim"]:
         """e(type, depth) and the position's coordinate (0 without positions)."""
         x = self.table[depth_codes(tokens, self.config.types, self.config.depth)]
-        place = torch.arange(tokens.shape[-1], device=tokens.device).to(x) / 6000
-        place = place if self.config.positions == "linear" else torch.zeros_like(place)
-        return torch.cat([x, place.expand(tokens.shape).unsqueeze(-1)], -1)
+        position = torch.arange(tokens.shape[-1], device=tokens.device).to(x) / 6000
+        position = position if self.config.positions == "linear" else torch.zeros_like(position)
+        return torch.cat([x, position.expand(tokens.shape).unsqueeze(-1)], -1)
 
     def contributions(self) -> tuple[Float[Tensor, "key query"], Float[Tensor, "key dim"]]:
         """Scores between all codes and the centred value of each, for the balance lens (float64)."""
@@ -204,9 +210,9 @@ class BalanceLayer(nn.Module):
         mixed = self.z(pattern @ (x @ self.value.mT))
         x = self.norm(mixed) + x if self.arrangement == "theory" else self.norm(mixed + x)
         x = self.normed(x)
-        for place, linear_map in enumerate(self.maps):
+        for index, linear_map in enumerate(self.maps):
             x = linear_map(x)
-            if place + 1 < len(self.maps):
+            if index + 1 < len(self.maps):
                 x = x.relu()
         return x
 
@@ -219,9 +225,10 @@ class BalanceLayer(nn.Module):
 
 @register("models")
 class BalanceTransformer(Model):
-    """The transformer of the balance theorems: merged scores, a norm with a floor, ReLU networks; output is a law.
+    """The transformer of the balance theorems: merged scores, a norm with a floor, ReLU networks.
 
-    Returns log max(p, 1e-12). All weights can be set by hand (see circuits/dyck.py) or trained.
+    The last layer writes probabilities p; returns log max(p, 1e-12). All weights can be set by hand (see
+    circuits/dyck) or trained.
     Source: Wen et al. 2023, equations for the theory's layer.
     """
 
@@ -238,9 +245,9 @@ class BalanceTransformer(Model):
         )
 
     def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time outputs"]:
-        return self.law(tokens).clamp(min=1e-12).log()
+        return self.probs(tokens).clamp(min=1e-12).log()
 
-    def law(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time outputs"]:
+    def probs(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time outputs"]:
         """The output itself: for an exact construction, the probabilities of the next bracket."""
         config = self.config
         codes = depth_codes(tokens, config.types, config.depth) if config.coding == "type-depth" else tokens

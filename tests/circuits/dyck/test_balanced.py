@@ -24,7 +24,7 @@ from sandlab.worlds.dyck.language import Dyck
 def worst_error(model: BalanceTransformer, world: Dyck, words: int = 6) -> float:
     batch = world.sample(words, rng=sl.rng(0))
     with torch.no_grad():
-        return float((model.law(batch.inputs) - world.oracle(batch).exp()).abs().max())
+        return float((model.probs(batch.inputs) - world.oracle(batch).exp()).abs().max())
 
 
 def test_codes_tell_type_and_level_of_every_bracket() -> None:
@@ -91,7 +91,7 @@ def test_stack_like_attention_is_balanced_exact_and_points_at_the_bracket_to_be_
     assert worst_error(model, Dyck(types=2, depth=4, length=400)) < 1e-6
     word = torch.tensor([[4, 0, 2, 0, 0, 1, 1, 3]])  # START ( [ ( ( ) ) ]
     with sl.record(model, "layers.0.pattern") as cache, torch.no_grad():
-        model.law(word)
+        model.probs(word)
     assert cache["layers.0.pattern"][0].argmax(-1)[1:].tolist() == [1, 2, 3, 4, 3, 2, 1]
     assert float(cache["layers.0.pattern"][0, -1, 1]) > 0.9
 
@@ -116,7 +116,7 @@ def pumped(model: BalanceTransformer, pairs: int) -> float:
     for top in (0, 1):
         word = [4, 2 * top] + [0, 1] * pairs + [2, 3]
         with torch.no_grad():
-            outputs.append(model.law(torch.tensor([word]))[0, -1])
+            outputs.append(model.probs(torch.tensor([word]))[0, -1])
     return float((outputs[0] - outputs[1]).abs().sum())
 
 
@@ -130,7 +130,7 @@ def test_pumping_makes_an_unbalanced_model_forget_the_top_of_the_stack() -> None
         seen = []
         for top in (0, 1):
             with sl.record(model, "layers.0.normed") as cache, torch.no_grad():
-                model.law(torch.tensor([[4, 2 * top] + [0, 1] * pairs + [2, 3]]))
+                model.probs(torch.tensor([[4, 2 * top] + [0, 1] * pairs + [2, 3]]))
             seen.append(cache["layers.0.normed"][0, -1])
         return float((seen[0] - seen[1]).norm())
 
@@ -142,7 +142,7 @@ def test_the_output_decomposes_into_pair_residues_and_the_stack() -> None:
     u = contribution(model)
     word = [4, 0, 1, 0, 1, 2, 0, 1]  # START () () [ (): query closes type 0 at level 2
     with sl.record(model, "layers.0.z", "layers.0.scores") as cache, torch.no_grad():
-        model.law(torch.tensor([word]))
+        model.probs(torch.tensor([word]))
     weights = cache["layers.0.scores"][0, -1].exp()
     mixed = cache["layers.0.z"][0, -1] * weights.sum()
     centred = mixed - mixed.mean()
@@ -176,7 +176,7 @@ def test_under_the_gpt_arrangement_the_attention_term_fades_with_length() -> Non
 
     def size(pairs: int) -> float:
         with sl.record(model, "layers.0.z") as cache, torch.no_grad():
-            model.law(torch.tensor([[4, 0] + [0, 1] * pairs + [2, 3]]))
+            model.probs(torch.tensor([[4, 0] + [0, 1] * pairs + [2, 3]]))
         return float(cache["layers.0.z"][0, -1].norm())
 
     assert size(1000) / size(100) == pytest.approx(204 / 2004, rel=1e-6)
@@ -186,7 +186,7 @@ def test_a_zero_head_makes_the_output_independent_of_attention() -> None:
     tokens = Dyck(length=20).sample(3, rng=sl.rng(5)).inputs
     model = zero_head(balanced_dyck(scores=random_balanced_scores(2, 4, rng=sl.rng(6))))
     with torch.no_grad():
-        assert float(model.law(tokens).abs().max()) == 0.0
+        assert float(model.probs(tokens).abs().max()) == 0.0
 
 
 def test_trained_and_theory_models_report_their_own_scores() -> None:

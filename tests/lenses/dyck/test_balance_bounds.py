@@ -28,7 +28,7 @@ def test_the_twins_are_what_the_model_says_on_the_words_themselves(query: tuple,
     assert words.shape[1] == 1 + 100 - query[0] - 1
     world = Dyck(length=words.shape[1])
     with torch.no_grad():
-        said = model.law(words)[:, -1]
+        said = model.probs(words)[:, -1]
     true = world.oracle(Batch(words, words, words > 0)).exp()[:, -1]
     assert float((true[0] - true[1]).norm()) == pytest.approx(twins.law_apart)
     assert (said - true).norm(dim=-1).tolist() == pytest.approx(twins.errors, abs=1e-9)
@@ -66,8 +66,8 @@ def test_the_bound_is_the_theorem_solved_for_epsilon() -> None:
 
 
 def test_a_balanced_model_tells_its_twins_apart_at_any_length() -> None:
-    places = torch.eye(17).double() + 0.1 * torch.randn(17, 17, generator=sl.rng(1), dtype=torch.float64)
-    model = balanced_dyck(scores=random_balanced_scores(2, 4, rng=sl.rng(2)), coordinates=places)
+    coordinates = torch.eye(17).double() + 0.1 * torch.randn(17, 17, generator=sl.rng(1), dtype=torch.float64)
+    model = balanced_dyck(scores=random_balanced_scores(2, 4, rng=sl.rng(2)), coordinates=coordinates)
     for length in (100, 1_000_000):
         twins = pumped_twins(model, length, (3, 1), (2, 0))
         assert max(twins.errors) < 1e-6 and twins.apart > 0.1
@@ -94,9 +94,9 @@ def test_the_lipschitz_constant_is_never_exceeded_by_the_network() -> None:
     layer = model.layers[0]
 
     def network(x: torch.Tensor) -> torch.Tensor:
-        for place, part in enumerate(layer.maps):
+        for index, part in enumerate(layer.maps):
             x = part(x)
-            x = x.relu() if place + 1 < len(layer.maps) else x
+            x = x.relu() if index + 1 < len(layer.maps) else x
         return x
 
     x = torch.randn(500, model.config.widths[0], generator=sl.rng(5), dtype=torch.float64)
