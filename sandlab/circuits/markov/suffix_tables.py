@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sandlab.errors import integer, require
 from sandlab.models.base import Config, Model, configured
 from sandlab.registry import register
-from sandlab.worlds.markov.chain import MarkovChain, context_numbers
+from sandlab.worlds.markov.chain import MarkovChain, context_indices
 
 __all__ = ["SuffixTable", "SuffixTableConfig", "suffix_table"]
 
@@ -43,7 +43,7 @@ class SuffixTable(Model):
         longest = max(self.config.lags, default=0)
         time = inputs.shape[-1]
         require(time >= longest, "sequence length", time, f"at least {longest}", "the largest lag must exist")
-        return self.table[context_numbers(inputs, self.config.vocab, self.config.lags, time)]
+        return self.table[context_indices(inputs, self.config.vocab, self.config.lags, time)]
 
 
 @register("circuits")

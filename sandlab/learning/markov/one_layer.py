@@ -1,13 +1,13 @@
 """A one-layer transformer on a binary Markov chain, reduced to three numbers: loss, gradient flow, basins.
 
-The chain has P(1|0) = p, P(0|1) = q and stationary law π = (q, p)/(p + q). Training makes the transformer's matrices
-rank one (Makkuva et al. 2024, "Local to Global"); what is left are the size e of the embedding, the size w of the
-feed-forward block and the bias b, and the predicted log-odds of a 1 are an affine function of the last token,
+The chain has P(1|0) = p, P(0|1) = q and stationary distribution π = (q, p)/(p + q). Training makes the matrices of the
+transformer rank one (Makkuva et al. 2024, "Local to Global"); what is left are the size e of the embedding, the size w
+of the feed-forward block and the bias b, and the predicted log-odds of a 1 are an affine function of the last token,
 
     logit(x) = f₀ + g·x,    g = e²(1 + 2w|w|).
 
 With the best bias for each gain g the loss is a function ℓ(g) of one number, and the gradient flow of (e, w) conserves
-an energy; so the plane falls apart into basins that can be written down.
+an energy, which gives the basins of attraction in closed form.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SADDLE = -1 / math.sqrt(2)
 """The feed-forward size at which 1 + 2w|w| changes sign."""
 
 SADDLE_ENERGY = -0.5 * (1 + math.log(2))
-"""Energy of the degenerate saddle (e, w) = (0, −1/√2): the level line that parts the basins."""
+"""Energy of the degenerate saddle (e, w) = (0, −1/√2): the level line between the basins."""
 
 
 def flow_gain(e: Tensor, w: Tensor) -> Tensor:
@@ -37,19 +37,19 @@ def flow_gain(e: Tensor, w: Tensor) -> Tensor:
 
 
 def flow_energy(e: Tensor, w: Tensor) -> Tensor:
-    """E(e, w) = e² − w² − sgn(w) log|w|, constant along every trajectory; the line w = 0 is a trajectory of its own.
+    """E(e, w) = e² − w² − sgn(w) log|w|, constant along every trajectory; the line w = 0 is itself a trajectory.
 
     On each side of w = 0 the flow's slope is de/dw = (1 + 2w|w|)/(2e|w|), so 2e de = (1/|w| + 2 sgn(w)|w|) dw.
     """
-    # log|w| is cut off at the smallest number, so that points on the line w = 0 have a finite colour.
+    # The clamp keeps the energy finite on the line w = 0.
     return e.square() - w.square() - w.sign() * w.abs().clamp(min=1e-300).log()
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Trajectories of the gradient flow: where they were after each kept step, and where they ended.
+    """Trajectories of the gradient flow: their positions after each kept step, and where they ended.
 
-    e, w      (kept step, start) positions along the way
+    e, w      (kept step, start) positions
     gain      final g of each start; `reached` says which ones ended on the curve of global minima
     drift     largest change of the energy along each trajectory, relative to max(1, |energy|)
     """
@@ -72,9 +72,8 @@ class OneLayerMarkovTheory:
     q: float
 
     def __post_init__(self) -> None:
-        for name in ("p", "q"):
-            value = number(name, getattr(self, name))
-            require(0 < value < 1, name, value, "strictly between 0 and 1")
+        for name, value in (("p", self.p), ("q", self.q)):
+            require(0 < number(name, value) < 1, name, value, "strictly between 0 and 1")
 
     @property
     def ones(self) -> float:
@@ -88,7 +87,7 @@ class OneLayerMarkovTheory:
 
     @property
     def marginal_loss(self) -> float:
-        """H(π): the loss of predicting the stationary law whatever was seen."""
+        """H(π): the loss of predicting the stationary distribution whatever was seen."""
         return _entropy(self.ones)
 
     @property
@@ -103,11 +102,11 @@ class OneLayerMarkovTheory:
 
     @property
     def switching_slope(self) -> float:
-        """dℓ/dg at g = 0 with the best bias: π₀ π₁ (p + q − 1). Its sign decides everything near the origin."""
+        """dℓ/dg at g = 0 with the best bias: π₀ π₁ (p + q − 1). Its sign decides what happens near the origin."""
         return -self.cross_moment(1)
 
     def cross_moment(self, lag: int) -> float:
-        """E[(x_{n+1} − π₁) x_{n+1−lag}] = π₀ π₁ λ^lag: what is left of the past in the residual of the marginal."""
+        """E[(x_{n+1} − π₁) x_{n+1−lag}] = π₀ π₁ λ^lag: what predicting the marginal leaves unexplained."""
         integer("lag", lag, low=0)
         return (1 - self.ones) * self.ones * self.memory**lag
 
@@ -161,8 +160,8 @@ class OneLayerMarkovTheory:
     ) -> Flow:
         """Follow the flow from each start by fourth-order Runge–Kutta until all have settled or `steps` are over.
 
-        Each start has its own step length, `step` over a bound of the local Jacobian, so that no start is unstable and
-        none waits for another. `keep` > 0 stores every keep-th position.
+        Each start has its own step length, `step` divided by a bound of the local Jacobian: none is unstable, and none
+        slows down the others. `keep` > 0 stores every keep-th position.
         """
         integer("steps", steps, low=1)
         e, w = e.double().clone().flatten(), w.double().clone().flatten()

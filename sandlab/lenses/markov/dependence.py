@@ -1,4 +1,4 @@
-"""How much one position of a random sequence knows about another: χ² information."""
+"""How much one position of a random sequence tells about another: χ² information."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sandlab.errors import integer, require
 from sandlab.registry import register
-from sandlab.worlds.markov.lifted import stationary_law
+from sandlab.worlds.markov.lifted import stationary_distribution
 
 __all__ = ["chain_chi_square", "chi_square", "tree_chi_square"]
 
@@ -20,8 +20,8 @@ __all__ = ["chain_chi_square", "chi_square", "tree_chi_square"]
 def chi_square(joint: Float[Tensor, "*lead a b"]) -> Float[Tensor, "*lead"]:
     """I_χ²(A; B) = Σ_{a,b} P(a, b)²/(P(a)P(b)) − 1, from joint probabilities.
 
-    Zero exactly when A and B are independent, at most min(|A|, |B|) − 1; like mutual information it can only fall when
-    B is replaced by something computed from B (data processing). Values of probability zero contribute nothing.
+    Zero exactly when A and B are independent, at most min(|A|, |B|) − 1; like mutual information it never
+    increases when B is replaced by a function of B (data processing). Values of probability zero contribute nothing.
 
     Source: Nichani, Damian & Lee 2024, "How transformers learn causal structure with gradient descent", Definition 3.
     """
@@ -37,34 +37,34 @@ def chain_chi_square(kernel: Float[Tensor, "*lead states states"], lag: int) -> 
     """
     integer("lag", lag, low=1)
     kernel = kernel.double()
-    law = stationary_law(kernel)
-    return chi_square(law.unsqueeze(-1) * torch.linalg.matrix_power(kernel, lag))
+    marginal = stationary_distribution(kernel)
+    return chi_square(marginal.unsqueeze(-1) * torch.linalg.matrix_power(kernel, lag))
 
 
 def tree_chi_square(kernels: Float[Tensor, "*lead states states"], parents: Sequence[int]) -> Tensor:
     """I_χ²(s_i; s_j) for every pair of positions of a causal tree whose roots are stationary (*lead, time, time).
 
     Tokens follow x_i ~ P(·|x_{parent(i)}), −1 marks a root. Two positions a and b steps below their last common
-    ancestor have the joint law Σ_r π(r) Pᵃ(r, ·) Pᵇ(r, ·); positions of different trees are independent.
+    ancestor have the joint distribution Σ_r π(r) Pᵃ(r, ·) Pᵇ(r, ·); positions of different trees are independent.
     """
     kernels = kernels.double()
-    law = stationary_law(kernels)
+    marginal = stationary_distribution(kernels)
     depths = _steps_to_common_ancestor(parents)
     powers = [torch.eye(kernels.shape[-1], dtype=torch.float64, device=kernels.device).expand_as(kernels)]
     for _ in range(max(max(pair) for pair in depths.values())):
         powers.append(powers[-1] @ kernels)
     found = kernels.new_zeros(*kernels.shape[:-2], len(parents), len(parents))
     for (i, j), (up, down) in depths.items():
-        found[..., i, j] = chi_square(powers[up].mT @ (law.unsqueeze(-1) * powers[down]))
+        found[..., i, j] = chi_square(powers[up].mT @ (marginal.unsqueeze(-1) * powers[down]))
     return found
 
 
 def _steps_to_common_ancestor(parents: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:
     """(i, j) → steps up from i and from j to their last common ancestor; pairs without one are left out."""
     paths: list[list[int]] = []
-    for place, parent in enumerate(parents):
-        require(-1 <= parent < place, f"parents[{place}]", parent, f"between −1 (a root) and {place - 1}")
-        paths.append([place, *(paths[parent] if parent >= 0 else [])])
+    for position, parent in enumerate(parents):
+        require(-1 <= parent < position, f"parents[{position}]", parent, f"between −1 (a root) and {position - 1}")
+        paths.append([position, *(paths[parent] if parent >= 0 else [])])
     pairs = {}
     for i, j in itertools.product(range(len(parents)), repeat=2):
         for up, ancestor in enumerate(paths[i]):

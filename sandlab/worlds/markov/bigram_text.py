@@ -1,4 +1,4 @@
-"""Text from one fixed bigram law with a few tokens that follow a rule of the sequence instead."""
+"""Text from one fixed bigram distribution, with a few trigger tokens that follow a rule of the sequence instead."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from sandlab.worlds._row_sampler import RowSampler
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.markov._walk import dirichlet_rows, draw
 from sandlab.worlds.markov.chain import next_token_batch
-from sandlab.worlds.markov.lifted import stationary_law
+from sandlab.worlds.markov.lifted import stationary_distribution
 
 __all__ = ["BigramBackcopy", "BigramTrigger", "last_occurrence"]
 
-MANY = 64  # examples from which a step over all of them beats sorting each
+MANY = 64  # examples from which a loop over time beats sorting each example
 
 
 def last_occurrence(tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
     """For each position the last earlier one with the same token, −1 where there is none."""
     if tokens.device.type == "cpu" and len(tokens) >= MANY:
         return _last_occurrence_by_table(tokens)
-    ranked, places = tokens.sort(dim=-1, stable=True)
+    ranked, positions = tokens.sort(dim=-1, stable=True)
     same = F.pad(ranked[:, 1:] == ranked[:, :-1], (1, 0))
-    before = torch.where(same, places.roll(1, -1), -1)
-    return torch.empty_like(before).scatter_(-1, places, before)
+    before = torch.where(same, positions.roll(1, -1), -1)
+    return torch.empty_like(before).scatter_(-1, positions, before)
 
 
 def _last_occurrence_by_table(tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
-    """One table per example of where each token was last seen, all examples together: no sorting."""
+    """The same without sorting: a table per example of where each token was last seen, all examples at once."""
     rows = np.ascontiguousarray(tokens.numpy().T)
     states = int(rows.max()) + 1
     seen = np.full(rows.shape[1] * states, -1)
     offset = np.arange(rows.shape[1]) * states
     before = np.empty_like(rows)
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         cell = offset + row
-        before[place] = seen.take(cell)
-        seen[cell] = place
+        before[position] = seen.take(cell)
+        seen[cell] = position
     return torch.from_numpy(np.ascontiguousarray(before.T))
 
 
@@ -73,44 +73,47 @@ class _BigramText(World):
     def _walk(
         self, first: Int[Tensor, "example"], steps: int, rng: torch.Generator, forced: Tensor | None, copying: int
     ) -> Int[Tensor, "example time"]:
-        """Bigram text after the first token. Where forced[example, token] ≥ 0 that token is followed by it; a token
-        below `copying` is followed by the one before it; every other token by a draw from the table."""
+        """Bigram text that starts with `first`.
+
+        A token with forced[example, token] ≥ 0 is followed by that; a token below `copying` is followed by the token
+        before it; every other token by a draw from the table.
+        """
         sampler = self._sampler if rng.device.type == "cpu" else RowSampler(self.table, rng.device)
-        room = torch.empty(1 + steps, len(first), dtype=torch.int64, device=rng.device)
-        room[0] = first
-        tokens = sampler.array(room)
+        buffer = torch.empty(1 + steps, len(first), dtype=torch.int64, device=rng.device)
+        buffer[0] = first
+        tokens = sampler.array(buffer)
         offset = sampler.array(torch.arange(len(first), device=rng.device) * self.states)
         rule = None if forced is None else sampler.array(forced.flatten())
-        for place, numbers in enumerate(sampler.numbers(steps, len(first), rng), start=1):
-            last = tokens[place - 1]
+        for time, numbers in enumerate(sampler.numbers(steps, len(first), rng), start=1):
+            last = tokens[time - 1]
             drawn = sampler.draw(last, *numbers)
             if rule is not None:
                 named = rule.take(offset + last)
                 drawn = sampler.where(named >= 0, named, drawn)
             if copying:
-                drawn = sampler.where(last < copying, tokens[place - 2], drawn)
-            tokens[place] = drawn
-        return room.T
+                drawn = sampler.where(last < copying, tokens[time - 2], drawn)
+            tokens[time] = drawn
+        return buffer.T
 
     @cached_property
     def table(self) -> Float[Tensor, "state state"]:
-        """The fixed bigram law, the same in every sequence: Dirichlet rows of the world's seed."""
+        """The fixed bigram distribution, the same in every sequence: Dirichlet rows drawn with `seed`."""
         return dirichlet_rows((self.states, self.states), self.concentration, rng=seeded_rng(self.seed, "bigrams"))
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class BigramTrigger(_BigramText):
-    """Bigram text with trigger tokens: after a trigger q_k always comes the same o_k, chosen anew in every sequence.
+    """Bigram text with trigger tokens: within a sequence a trigger q_k is always followed by the same o_k.
 
     states           alphabet size V
     triggers         number K of trigger tokens
     length           number of input tokens; the target at each is the token after it
-    concentration    of the Dirichlet rows of the fixed bigram law π_b, drawn once with `seed`
+    concentration    of the Dirichlet rows of the fixed bigram distribution π_b, drawn once with `seed`
     random_triggers  False: tokens 0 … K − 1 are the triggers of every sequence; True: each sequence has a random set
 
-    The first token follows the stationary law of π_b; outputs o_k are uniform. Predicting after a trigger that was seen
-    before needs an induction head, everything else is a matter of memory.
+    The first token follows the stationary distribution of π_b; outputs o_k are uniform. Predicting what follows a
+    trigger that was seen before needs an induction head; everything else can be memorised.
 
     The oracle is exact. With fixed triggers it repeats what followed the trigger before (uniform the first time). With
     random ones it weighs every set of K tokens by its likelihood, ∏_{v in set} r_v with r_v = (1/V or 1 or 0)/∏ π_b of
@@ -140,7 +143,7 @@ class BigramTrigger(_BigramText):
             triggers = torch.arange(self.triggers, device=rng.device).expand(n, -1)
         outputs = torch.randint(0, self.states, (n, self.triggers), generator=rng, device=rng.device)
         forced = torch.full((n, self.states), -1, device=rng.device).scatter_(1, triggers, outputs)
-        first = draw(stationary_law(self.table).to(rng.device).expand(n, -1), rng=rng)
+        first = draw(stationary_distribution(self.table).to(rng.device).expand(n, -1), rng=rng)
         tokens = self._walk(first, self.length, rng, forced, 0)
         is_trigger = forced.gather(1, tokens[:, :-1]) >= 0
         return next_token_batch(tokens, {"triggers": triggers, "outputs": outputs, "is_trigger": is_trigger})
@@ -150,29 +153,29 @@ class BigramTrigger(_BigramText):
         before = last_occurrence(tokens)
         known = F.one_hot(tokens.gather(1, (before + 1).clamp(max=self.length - 1)), self.states).double()
         repeated = torch.where((before >= 0).unsqueeze(-1), known, 1 / self.states)
-        chance = self._trigger_chance(tokens).unsqueeze(-1)
-        return (chance * repeated + (1 - chance) * table[tokens]).log()
+        trigger = self._trigger_probs(tokens).unsqueeze(-1)
+        return (trigger * repeated + (1 - trigger) * table[tokens]).log()
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
-        """uniform; bigram: the fixed law, mixed with uniform as far as a token may be a trigger, blind to the past."""
-        chance = torch.full((self.states, 1), self.triggers / self.states, dtype=torch.float64)
+        """uniform; bigram: the fixed rows, mixed with uniform by the prior probability that the token is a trigger."""
+        trigger = torch.full((self.states, 1), self.triggers / self.states, dtype=torch.float64)
         if not self.random_triggers:
-            chance = (torch.arange(self.states) < self.triggers).double().unsqueeze(-1)
-        rows = (1 - chance) * self.table + chance / self.states
+            trigger = (torch.arange(self.states) < self.triggers).double().unsqueeze(-1)
+        rows = (1 - trigger) * self.table + trigger / self.states
         flat = torch.full_like(rows, 1 / self.states)
         return {
             "uniform": lambda batch: flat.to(batch.inputs.device)[batch.inputs].log(),
             "bigram": lambda batch: rows.to(batch.inputs.device)[batch.inputs].log(),
         }
 
-    def _trigger_chance(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time"]:
-        """P(the present token is a trigger | all tokens so far)."""
+    def _trigger_probs(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time"]:
+        """P(the current token is a trigger | all tokens so far)."""
         if not self.random_triggers:
             return (tokens < self.triggers).double()
         ratio = self._log_ratios(tokens)
         own = ratio.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
         others = ratio.scatter(-1, tokens.unsqueeze(-1), -math.inf)
-        # log e_j of the other tokens' ratios, j = 0 … K, one token after the other.
+        # log e_j of the other tokens' ratios, j = 0 … K, by adding one token at a time.
         sums = [torch.zeros_like(own)] + [torch.full_like(own, -math.inf) for _ in range(self.triggers)]
         for token in range(self.states):
             for degree in range(self.triggers, 0, -1):
@@ -182,15 +185,15 @@ class BigramTrigger(_BigramText):
 
     def _log_ratios(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
         """log r_v of every token from the transitions up to each position."""
-        present, follower = tokens[:, :-1], tokens[:, 1:]
-        before = last_occurrence(present)
+        current, follower = tokens[:, :-1], tokens[:, 1:]
+        before = last_occurrence(current)
         again = before >= 0
         differs = again & (follower.gather(1, before.clamp(min=0)) != follower)
-        place = F.one_hot(present, self.states).double()
-        cost = self.table.to(tokens.device).log()[present, follower].unsqueeze(-1)
-        plain = F.pad((place * cost).cumsum(1), (0, 0, 1, 0))
-        seen = F.pad(place.cumsum(1), (0, 0, 1, 0)) > 0
-        broken = F.pad((place * differs.unsqueeze(-1)).cumsum(1), (0, 0, 1, 0)) > 0
+        marks = F.one_hot(current, self.states).double()
+        cost = self.table.to(tokens.device).log()[current, follower].unsqueeze(-1)
+        plain = F.pad((marks * cost).cumsum(1), (0, 0, 1, 0))
+        seen = F.pad(marks.cumsum(1), (0, 0, 1, 0)) > 0
+        broken = F.pad((marks * differs.unsqueeze(-1)).cumsum(1), (0, 0, 1, 0)) > 0
         rule = torch.where(seen, -math.log(self.states), 0.0)
         return torch.where(broken, -math.inf, rule - plain)
 
@@ -198,16 +201,16 @@ class BigramTrigger(_BigramText):
 @register("worlds")
 @dataclass(frozen=True)
 class BigramBackcopy(_BigramText):
-    """Bigram text with trigger tokens that copy: after a trigger comes the token that stood before it.
+    """Bigram text with trigger tokens that copy: a trigger is followed by the token that came before it.
 
-    states         alphabet size; the start token, always first, has the number `states`
+    states         alphabet size; the start token, always first, has the index `states`
     triggers       tokens 0 … K − 1
     length         number of input tokens, the start token included; the target at each is the token after it
-    concentration  of the Dirichlet rows of the fixed bigram law, drawn once with `seed`
+    concentration  of the Dirichlet rows of the fixed bigram distribution, drawn once with `seed`
 
-    The token after the start is uniform among the non-triggers. The oracle is the exact law: the copied token after a
-    trigger, the bigram row otherwise. On non-triggers a copying head has nothing to do; trained transformers park its
-    attention on the start token (an attention sink). truth["is_trigger"] marks where the rule acts (example, time).
+    The token after the start is uniform among the non-triggers. The oracle is exact: the copied token after a
+    trigger, the bigram row otherwise. On non-triggers a copying head has nothing to do; trained transformers put its
+    attention on the start token (an attention sink). truth["is_trigger"] marks where the rule applies (example, time).
 
     Source: Guo et al. 2024, "Active-dormant attention heads".
     """
@@ -239,7 +242,7 @@ class BigramBackcopy(_BigramText):
         return torch.where(self.is_trigger(tokens).unsqueeze(-1), copied, rows[tokens]).log()
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
-        """uniform; bigram: uniform over the states after a trigger, whose predecessor it does not look at."""
+        """uniform; bigram: uniform over the states after a trigger, whose predecessor it ignores."""
         rows = self._rows()
         rows[: self.triggers] = F.pad(torch.full((self.states,), 1 / self.states, dtype=torch.float64), (0, 1))
         flat = torch.full_like(rows, 1 / self.vocab)
@@ -252,7 +255,7 @@ class BigramBackcopy(_BigramText):
         return tokens < self.triggers
 
     def _rows(self) -> Float[Tensor, "vocab vocab"]:
-        """Law of the next token by the present one, the start token's row last."""
+        """Probabilities of the next token by the current one, the start token's row last."""
         rows = torch.zeros(self.vocab, self.vocab, dtype=torch.float64)
         rows[:-1, :-1] = self.table
         rows[-1, self.triggers : self.states] = 1 / (self.states - self.triggers)

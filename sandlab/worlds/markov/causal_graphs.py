@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +15,8 @@ from sandlab.random import rng as seeded_rng
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.markov._walk import dirichlet_rows, draw, thresholds, walk_graph
-from sandlab.worlds.markov.lifted import positive_stationary_law, stationary_law
-from sandlab.worlds.markov.stationary_start import binary_next_law
+from sandlab.worlds.markov.lifted import positive_stationary_distribution, stationary_distribution
+from sandlab.worlds.markov.stationary_start import binary_next_probs
 
 __all__ = [
     "InContextDag",
@@ -37,43 +36,43 @@ def chain_parents(length: int) -> tuple[int, ...]:
 
 def pair_parents(length: int) -> tuple[int, ...]:
     """Pairs (0, 1), (2, 3), …: an odd position's parent is the even one before it, even positions are roots."""
-    return tuple(place - 1 if place % 2 else -1 for place in range(length))
+    return tuple(position - 1 if position % 2 else -1 for position in range(length))
 
 
 def random_parents(length: int, seed: int) -> tuple[int, ...]:
     """Each position's parent is uniform among the earlier ones and "none"."""
     generator = seeded_rng(seed, "parents")
-    return tuple(int(torch.randint(-1, place, (1,), generator=generator)) if place else -1 for place in range(length))
+    return tuple(int(torch.randint(-1, child, (1,), generator=generator)) if child else -1 for child in range(length))
 
 
 def lag_parents(length: int, lags: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Parents of positions 0 … length at the given lags; positions without all of them have none."""
     ordered = sorted(integer("lag", lag, low=1) for lag in lags)
-    return tuple(tuple(place - lag for lag in ordered) if place >= ordered[-1] else () for place in range(length + 1))
+    return tuple(tuple(child - lag for lag in ordered) if child >= ordered[-1] else () for child in range(length + 1))
 
 
 def skip_parents(length: int) -> tuple[tuple[int, ...], ...]:
     """Two parents, {⌊(i−1)/2⌋, i − 1}, for positions 2 … length (Nichani, Damian & Lee 2024)."""
-    return tuple((place - 1, (place - 1) // 2) if place >= 2 else () for place in range(length + 1))
+    return tuple((child - 1, (child - 1) // 2) if child >= 2 else () for child in range(length + 1))
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class InContextTree(World):
-    """Each position has one parent, x_i ~ P(·|x_{p(i)}), with a fresh kernel P per sequence; the last token asks.
+    """One parent per position, x_i ~ P(·|x_{p(i)}), with a fresh kernel P per sequence; the last token is the query.
 
     states         alphabet size S
-    parents        p(i) < i for every position, −1 for a root; their number is the length T. `chain_parents`,
-                   `pair_parents` and `random_parents` give the families of the source
+    parents        p(i) < i for each of the T positions, −1 for a root. `chain_parents`, `pair_parents` and
+                   `random_parents` give the families of the source
     concentration  α: rows P(·|s) are independent Dirichlet(α, …, α) draws
-    roots          "stationary": roots follow the stationary law of P; "uniform": they are uniform
+    roots          "stationary": roots follow the stationary distribution of P; "uniform": they are uniform
 
-    The last token s_T is uniform and independent of the rest; the target, at the last position, is the law P(·|s_T).
+    The last token s_T is uniform and independent of the rest; the target, at the last position, is P(·|s_T).
     truth["kernels"]: (example, state, state).
 
-    Oracle: (#{i : x_{p(i)} = s_T, x_i = a} + α)/(# + Sα), the Bayes predictor when roots are uniform. Stationary roots
-    say a little about P by themselves; that is integrated exactly for two states, and left out for more (no closed form
-    is known).
+    Oracle: (#{i : x_{p(i)} = s_T, x_i = a} + α)/(# + Sα), the Bayes predictor when roots are uniform. Stationary
+    roots say a little about P by themselves; that is integrated exactly for two states, and left out for more (no
+    closed form is known).
 
     Source: Nichani, Damian & Lee 2024, "How transformers learn causal structure with gradient descent", §2 and §4.
     """
@@ -87,9 +86,9 @@ class InContextTree(World):
         integer("states", self.states, low=2)
         object.__setattr__(self, "parents", tuple(self.parents))
         integer("length", self.length, low=2)
-        for place, parent in enumerate(self.parents):
-            fits = isinstance(parent, int) and -1 <= parent < place
-            require(fits, f"parents[{place}]", parent, f"a position between 0 and {place - 1}, or −1 for a root")
+        for child, parent in enumerate(self.parents):
+            fits = isinstance(parent, int) and -1 <= parent < child
+            require(fits, f"parents[{child}]", parent, f"a position between 0 and {child - 1}, or −1 for a root")
         number("concentration", self.concentration, low=1e-3)
         choice("roots", self.roots, ("stationary", "uniform"))
 
@@ -103,29 +102,29 @@ class InContextTree(World):
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """(child, parent) of every position that follows the kernel; the last position asks and has none."""
+        """(child, parent) of every position drawn from the kernel; the last position, the query, has no parent."""
         return [(child, parent) for child, parent in enumerate(self.parents[:-1]) if parent >= 0]
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
         kernels = dirichlet_rows((n, self.states, self.states), self.concentration, rng=rng)
         flat = kernels.new_full((n, self.states), 1 / self.states)
-        law = self._root_law(kernels) if self.roots == "stationary" else flat
+        root_probs = self._root_distribution(kernels) if self.roots == "stationary" else flat
         tokens = torch.zeros(n, self.length, dtype=torch.int64, device=rng.device)
-        roots = [place for place, parent in enumerate(self.parents) if parent < 0]
+        roots = [position for position, parent in enumerate(self.parents) if parent < 0]
         level = torch.rand(n, len(roots), 1, device=rng.device, generator=rng)
-        drawn = (level >= thresholds(law).unsqueeze(1)).sum(-1)
-        for column, place in enumerate(roots):  # a list as index would make a GPU wait for the host
-            tokens[:, place] = drawn[:, column]
+        drawn = (level >= thresholds(root_probs).unsqueeze(1)).sum(-1)
+        for column, root in enumerate(roots):  # indexing with a list would synchronise a GPU with the host
+            tokens[:, root] = drawn[:, column]
         tokens[:, -1] = draw(flat, rng=rng)
         tokens = walk_graph(kernels, tokens, [(child, (parent,)) for child, parent in self.edges], rng=rng)
         target = kernels[torch.arange(n, device=kernels.device), tokens[:, -1]].unsqueeze(1)
         return Batch(tokens, target, torch.ones(n, 1, dtype=torch.bool, device=tokens.device), {"kernels": kernels})
 
-    def _root_law(self, kernels: Float[Tensor, "example state state"]) -> Float[Tensor, "example state"]:
-        # Rows of this concentration have no zeros, so that a GPU need not check that the law is unique.
+    def _root_distribution(self, kernels: Float[Tensor, "example state state"]) -> Float[Tensor, "example state"]:
+        # Rows of this concentration have no zeros: the distribution is unique, and a GPU need not check it.
         positive = self.concentration >= 0.1 and kernels.is_cuda
-        return positive_stationary_law(kernels) if positive else stationary_law(kernels)
+        return positive_stationary_distribution(kernels) if positive else stationary_distribution(kernels)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example 1 states"]:
         if self.roots == "stationary" and self.states == 2:
@@ -134,7 +133,7 @@ class InContextTree(World):
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
         """uniform; unigram (frequencies); bigram (as if the graph were a chain); graph (counts along its edges)."""
-        chain = [(place, place - 1) for place in range(1, self.length - 1)]
+        chain = [(child, child - 1) for child in range(1, self.length - 1)]
         return {
             "uniform": lambda batch: self._smoothed(torch.zeros(len(batch), self.states, device=batch.inputs.device)),
             "unigram": lambda batch: self._smoothed(F.one_hot(batch.inputs, self.states).sum(1)),
@@ -163,9 +162,9 @@ class InContextTree(World):
         if self.edges:
             children, parents = torch.tensor(self.edges, device=tokens.device).T
             pairs = F.one_hot(2 * tokens[:, parents] + tokens[:, children], 4).sum(1)
-        roots = [place for place, parent in enumerate(self.parents[:-1]) if parent < 0]
+        roots = [position for position, parent in enumerate(self.parents[:-1]) if parent < 0]
         starts = F.one_hot(tokens[:, roots], 2).sum(1)
-        return binary_next_law(pairs, tokens[:, -1], starts, self.concentration)
+        return binary_next_probs(pairs, tokens[:, -1], starts, self.concentration)
 
 
 @register("worlds")
@@ -174,14 +173,14 @@ class InContextDag(World):
     """Several parents per position, x_i ~ P(·|x of the parents), with a fresh kernel P per sequence.
 
     states         alphabet size S
-    parents        for positions 0 … T the parents, the same number k everywhere or none; the last entry belongs to the
-                   token that is predicted. `lag_parents(T, lags)` are chains of order k, `skip_parents(T)` the
+    parents        of positions 0 … T: k of them everywhere, or none; the last entry belongs to the token
+                   that is predicted. `lag_parents(T, lags)` are chains of order k, `skip_parents(T)` the
                    two-parent graph {⌊(i−1)/2⌋, i − 1}
     concentration  α: the row of each of the S^k configurations is an independent Dirichlet(α, …, α) draw
 
-    Positions without parents are uniform. The target, at the last position, is the law of the predicted token;
+    Positions without parents are uniform. The target, at the last position, is the distribution of the next token;
     truth["kernels"]: (example, configuration, state), configuration Σ_i x_{parent i} S^i in the order given. The oracle
-    (counts of children with the present configuration, plus α) is exactly the Bayes predictor.
+    (counts of children with the current configuration, plus α) is exactly the Bayes predictor.
 
     Source: Nichani, Damian & Lee 2024, §6 (several parents; n-grams as a special case).
     """
@@ -192,14 +191,14 @@ class InContextDag(World):
 
     def __post_init__(self) -> None:
         integer("states", self.states, low=2)
-        object.__setattr__(self, "parents", tuple(tuple(family) for family in self.parents))
+        object.__setattr__(self, "parents", tuple(tuple(each) for each in self.parents))
         integer("length", self.length, low=1)
-        require(self.families >= 1, "parents of the predicted token", self.parents[-1], "at least one position")
-        for place, family in enumerate(self.parents):
-            fits = len(family) in (0, self.families) and all(0 <= parent < place for parent in family)
-            require(fits, f"parents[{place}]", family, f"empty or {self.families} earlier positions")
-        contexts = self.states**self.families
-        require(contexts <= 2**20, "parents", self.families, f"few enough for 2^20 configurations, {contexts} asked")
+        require(self.in_degree >= 1, "parents of the predicted token", self.parents[-1], "at least one position")
+        for child, parents in enumerate(self.parents):
+            fits = len(parents) in (0, self.in_degree) and all(0 <= parent < child for parent in parents)
+            require(fits, f"parents[{child}]", parents, f"empty or {self.in_degree} earlier positions")
+        contexts = self.states**self.in_degree
+        require(contexts <= 2**20, "parents", self.in_degree, f"few enough for 2^20 configurations, not {contexts}")
         number("concentration", self.concentration, low=1e-3)
 
     @property
@@ -207,7 +206,7 @@ class InContextDag(World):
         return len(self.parents) - 1
 
     @property
-    def families(self) -> int:
+    def in_degree(self) -> int:
         """k, parents per child."""
         return len(self.parents[-1])
 
@@ -217,32 +216,32 @@ class InContextDag(World):
 
     @property
     def children(self) -> list[int]:
-        """Positions that follow the kernel."""
-        return [place for place, family in enumerate(self.parents[:-1]) if family]
+        """Positions drawn from the kernel."""
+        return [child for child, parents in enumerate(self.parents[:-1]) if parents]
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
-        kernels = dirichlet_rows((n, self.states**self.families, self.states), self.concentration, rng=rng)
+        kernels = dirichlet_rows((n, self.states**self.in_degree, self.states), self.concentration, rng=rng)
         tokens = torch.randint(0, self.states, (n, self.length), generator=rng, device=rng.device)
         tokens = walk_graph(kernels, tokens, [(child, self.parents[child]) for child in self.children], rng=rng)
-        asked = torch.zeros_like(tokens[:, 0])
+        query = torch.zeros_like(tokens[:, 0])
         for power, parent in enumerate(self.parents[-1]):
-            asked += tokens[:, parent] * self.states**power
-        target = kernels[torch.arange(n, device=kernels.device), asked].unsqueeze(1)
+            query += tokens[:, parent] * self.states**power
+        target = kernels[torch.arange(n, device=kernels.device), query].unsqueeze(1)
         return Batch(tokens, target, torch.ones(n, 1, dtype=torch.bool, device=tokens.device), {"kernels": kernels})
 
     def configurations(
-        self, tokens: Int[Tensor, "example time"], places: Sequence[int], slots: Sequence[int] | None = None
-    ) -> Int[Tensor, "example place"]:
-        """Number of the parents' configuration at each place (of the parents in the given slots only)."""
-        used = range(self.families) if slots is None else slots
-        code = torch.zeros(len(tokens), len(places), dtype=torch.int64, device=tokens.device)
+        self, tokens: Int[Tensor, "example time"], positions: Sequence[int], slots: Sequence[int] | None = None
+    ) -> Int[Tensor, "example position"]:
+        """Index of the parents' configuration at each position (of the parents in the given slots only)."""
+        used = range(self.in_degree) if slots is None else slots
+        code = torch.zeros(len(tokens), len(positions), dtype=torch.int64, device=tokens.device)
         for power, slot in enumerate(used):
-            code += tokens[:, [self.parents[place][slot] for place in places]] * self.states**power
+            code += tokens[:, [self.parents[position][slot] for position in positions]] * self.states**power
         return code
 
     def counts(self, tokens: Int[Tensor, "example time"], slots: Sequence[int] | None = None) -> Tensor:
-        """How often each token is a child whose parents (in the given slots) agree with those of the predicted one."""
+        """How often each token is a child whose parents (in the given slots) agree with those of the next token."""
         match = self.configurations(tokens, self.children, slots) == self.configurations(tokens, [self.length], slots)
         followers = F.one_hot(tokens[:, self.children], self.states)
         return (followers * match.unsqueeze(-1)).sum(1).to(torch.float64)
@@ -250,14 +249,14 @@ class InContextDag(World):
     def oracle(self, batch: Batch) -> Float[Tensor, "example 1 states"]:
         return self._smoothed(self.counts(batch.inputs))
 
-    def baselines(self) -> dict[str, Any]:
+    def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
         """uniform; unigram; each parent alone ("parent 0", …); all of them ("graph")."""
-        named: dict[str, Any] = {
+        named: dict[str, Callable[[Batch], Tensor]] = {
             "uniform": lambda batch: self._smoothed(torch.zeros(len(batch), self.states, device=batch.inputs.device)),
             "unigram": lambda batch: self._smoothed(F.one_hot(batch.inputs, self.states).sum(1)),
         }
-        if self.families > 1:
-            for slot in range(self.families):
+        if self.in_degree > 1:
+            for slot in range(self.in_degree):
                 named[f"parent {slot}"] = lambda batch, slot=slot: self._smoothed(self.counts(batch.inputs, [slot]))
         return named | {"graph": self.oracle}
 

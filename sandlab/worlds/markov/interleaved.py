@@ -1,4 +1,4 @@
-"""Interleaved Markov chains: the same kernel at a lag that every sequence chooses for itself."""
+"""Interleaved Markov chains: one kernel, at a lag that is drawn for every sequence."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["InterleavedChains"]
 @register("worlds")
 @dataclass(frozen=True)
 class InterleavedChains(World):
-    """x_t ~ P(·|x_{t−κ}) with a fixed kernel P and a lag κ drawn uniformly from a set, anew in every sequence.
+    """x_t ~ P(·|x_{t−κ}) with a fixed kernel P and a lag κ drawn uniformly from a set for every sequence.
 
     kernel   rows of P, the same in every sequence (see `MarkovChain`); `InterleavedChains.random(states, seed=…)`
     lags     the set of lags
     length   number of input tokens; the target at each is the token after it
-    start    law of the first κ tokens, which start κ independent chains: "stationary" or "uniform"
+    start    distribution of the first κ tokens, which start κ independent chains: "stationary" or "uniform"
 
-    Tokens at a distance κ form κ chains laid into each other. The oracle weighs the lags by their likelihood,
+    Tokens at a distance κ form κ interleaved chains. The oracle weighs the lags by their likelihood,
     ∏_{t<κ} μ(x_t) ∏_{t≥κ} P(x_t|x_{t−κ}), and mixes their predictions: exact at every position.
     truth["lag"]: (example,).
 
@@ -63,7 +63,7 @@ class InterleavedChains(World):
         lags: tuple[int, ...] = (1, 2, 3),
         length: int = 32,
     ) -> InterleavedChains:
-        """With a kernel of Dirichlet rows of the given seed."""
+        """With a kernel of Dirichlet rows drawn with the given seed."""
         chain = MarkovChain.random(states, 1, length=1, concentration=concentration, seed=seed)
         return cls(kernel=chain.kernel, lags=lags, length=length)
 
@@ -84,31 +84,31 @@ class InterleavedChains(World):
         memory = self.lags[-1]
         pick = torch.randint(0, len(self.lags), (n,), generator=rng, device=rng.device)
         lag = torch.tensor(self.lags, device=rng.device)[pick]
-        room = torch.empty(self.length + 1, n, dtype=torch.int64, device=rng.device)
-        room[:memory] = draw(self._start_law().to(rng.device).expand(memory, n, -1), rng=rng)
+        buffer = torch.empty(self.length + 1, n, dtype=torch.int64, device=rng.device)
+        buffer[:memory] = draw(self._start_distribution().to(rng.device).expand(memory, n, -1), rng=rng)
         sampler = self._sampler if rng.device.type == "cpu" else RowSampler(self.chain.table, rng.device)
-        tokens, lags = sampler.array(room), sampler.array(lag)
+        tokens, lags = sampler.array(buffer), sampler.array(lag)
         # The token κ steps back, seen from row t of the flattened (time, example) array.
         flat, back = tokens.reshape(-1), sampler.array(torch.arange(n, device=rng.device)) - lags * n
-        for place, numbers in enumerate(sampler.numbers(self.length, n, rng), start=1):
-            source = back + place * n
-            if place >= memory:
-                tokens[place] = sampler.draw(flat.take(source), *numbers)
+        for time, numbers in enumerate(sampler.numbers(self.length, n, rng), start=1):
+            source = back + time * n
+            if time >= memory:
+                tokens[time] = sampler.draw(flat.take(source), *numbers)
             else:
                 drawn = sampler.draw(flat.take(abs(source)), *numbers)
-                tokens[place] = sampler.where(lags <= place, drawn, tokens[place])
-        return next_token_batch(room.T, {"lag": lag})
+                tokens[time] = sampler.where(lags <= time, drawn, tokens[time])
+        return next_token_batch(buffer.T, {"lag": lag})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time states"]:
         weights = self.lag_posterior(batch.inputs)
         return (weights.unsqueeze(-1) * self.lag_predictions(batch.inputs)).sum(-2).log()
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
-        """uniform; unigram: the start law; "lag κ" for each lag; "any lag": the lags mixed equally, none found out."""
-        law = self._start_law().log()
+        """uniform; unigram: the start distribution; "lag κ" for each lag; "any lag": the lags mixed equally."""
+        start = self._start_distribution().log()
         named: dict[str, Callable[[Batch], Tensor]] = {
             "uniform": UniformEstimator(self.vocab),
-            "unigram": lambda batch: law.to(batch.inputs.device).expand(*batch.inputs.shape, -1),
+            "unigram": lambda batch: start.to(batch.inputs.device).expand(*batch.inputs.shape, -1),
             "any lag": lambda batch: self.lag_predictions(batch.inputs).mean(-2).log(),
         }
         for number, lag in enumerate(self.lags):
@@ -116,23 +116,23 @@ class InterleavedChains(World):
         return named
 
     def lag_predictions(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time lag states"]:
-        """What each lag predicts for the next token: P(·|x_{t+1−κ}), the start law where there is no such token."""
-        table, law = self.chain.table.to(tokens.device), self._start_law().to(tokens.device)
-        place = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+        """What each lag predicts for the next token: P(·|x_{t+1−κ}), or the start distribution."""
+        table, start = self.chain.table.to(tokens.device), self._start_distribution().to(tokens.device)
+        time = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
         each = []
         for lag in self.lags:
-            rows = table[tokens[:, (place - lag).clamp(min=0)]]
-            each.append(torch.where((place >= lag).view(-1, 1), rows, law))
+            rows = table[tokens[:, (time - lag).clamp(min=0)]]
+            each.append(torch.where((time >= lag).view(-1, 1), rows, start))
         return torch.stack(each, -2)
 
     def lag_posterior(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time lag"]:
         """P(κ | x_0 … x_t) at every position."""
         predicted = self.lag_predictions(tokens)[:, :-1]
         picked = tokens[:, 1:, None, None].expand(-1, -1, len(self.lags), 1)
-        surprise = predicted.gather(-1, picked).squeeze(-1).log()
-        # The first token says nothing: every lag draws it from the same law.
-        return torch.nn.functional.pad(surprise.cumsum(1), (0, 0, 1, 0)).softmax(-1)
+        log_likelihood = predicted.gather(-1, picked).squeeze(-1).log()
+        # The first token says nothing: every lag draws it from the same distribution.
+        return torch.nn.functional.pad(log_likelihood.cumsum(1), (0, 0, 1, 0)).softmax(-1)
 
-    def _start_law(self) -> Float[Tensor, "states"]:
+    def _start_distribution(self) -> Float[Tensor, "states"]:
         chain = self.chain
         return chain.stationary() if self.start == "stationary" else torch.full_like(chain.table[0], 1 / chain.states)

@@ -1,6 +1,6 @@
-"""An order-k chain as a first-order chain on windows of k tokens: stationary law and the laws of fewer tokens.
+"""An order-k chain as a first-order chain on windows of k tokens: its stationary and conditional distributions.
 
-Kernels are float64 tensors (*lead, contexts, states); context number c = Σ_i x_{t−i−1} · states^i, so that the
+Kernels are float64 tensors (*lead, contexts, states); context index c = Σ_i x_{t−i−1} · states^i, so that the
 reshaped kernel reads kernel[x_{t−k}, …, x_{t−1}, x_t]. (Varre, Yüce & Flammarion 2025, appendix H.)
 """
 
@@ -16,13 +16,13 @@ from torch import Tensor
 from sandlab.errors import BadInput, require
 
 __all__ = [
-    "conditional_law",
+    "conditional_distribution",
     "lifted_chain",
     "order_of",
-    "positive_stationary_law",
-    "stationary_law",
-    "token_law",
-    "window_law",
+    "positive_stationary_distribution",
+    "stationary_distribution",
+    "token_distribution",
+    "window_distribution",
 ]
 
 
@@ -43,31 +43,31 @@ def lifted_chain(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor,
     return matrix.scatter_(-1, successors.expand(kernel.shape), kernel)
 
 
-def stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
+def stationary_distribution(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
     """π over windows with πᵀT = πᵀ and Σπ = 1: by elimination for few contexts, else (I − Tᵀ + 1·1ᵀ) π = 1.
 
-    The system is regular exactly when the chain has one stationary law; more than one is refused.
+    The system is regular exactly when the stationary distribution is unique; otherwise the kernel is refused.
     """
     matrix = lifted_chain(kernel.to(torch.float64))
     contexts = matrix.shape[-1]
     if contexts <= 8:
-        law = _eliminate(matrix)
-        if law.isfinite().all():
-            return law
+        probs = _eliminate(matrix)
+        if probs.isfinite().all():
+            return probs
     identity = torch.eye(contexts, dtype=matrix.dtype, device=matrix.device)
     system = identity - matrix.mT + 1.0
     right = matrix.new_ones(*matrix.shape[:-1], 1)
     solution, failed = torch.linalg.solve_ex(system, right)
-    law = solution.squeeze(-1)
-    residual = (law.unsqueeze(-2) @ matrix).squeeze(-2) - law
-    sound = (failed == 0).all() and law.isfinite().all() and residual.abs().max() < 1e-8 and law.min() > -1e-9
+    probs = solution.squeeze(-1)
+    residual = (probs.unsqueeze(-2) @ matrix).squeeze(-2) - probs
+    sound = (failed == 0).all() and probs.isfinite().all() and residual.abs().max() < 1e-8 and probs.min() > -1e-9
     if not sound:
-        raise BadInput("the kernel has more than one stationary law: give every context a way to every other")
-    return (law.clamp(min=0.0) / law.clamp(min=0.0).sum(-1, keepdim=True)).contiguous()
+        raise BadInput("the kernel has several stationary distributions: make every context reachable from every other")
+    return (probs.clamp(min=0.0) / probs.clamp(min=0.0).sum(-1, keepdim=True)).contiguous()
 
 
-def positive_stationary_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
-    """The same for kernels without zeros, by elimination alone: no value is looked at, so a GPU is never waited for."""
+def positive_stationary_distribution(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context"]:
+    """The same for kernels without zeros, by elimination alone: no value is read, so a GPU is never synchronised."""
     return _eliminate(lifted_chain(kernel.to(torch.float64)))
 
 
@@ -82,35 +82,35 @@ def _eliminate(matrix: Float[Tensor, "*lead context context"]) -> Float[Tensor, 
         matrix[..., :state, state] /= leaving
         detour = matrix[..., :state, state].unsqueeze(-1) * matrix[..., state, :state].unsqueeze(-2)
         matrix[..., :state, :state] += detour
-    law = torch.ones_like(matrix[..., 0])
+    probs = torch.ones_like(matrix[..., 0])
     for state in range(1, matrix.shape[-1]):
-        law[..., state] = (law[..., :state] * matrix[..., :state, state]).sum(-1)
-    return law / law.sum(-1, keepdim=True)
+        probs[..., state] = (probs[..., :state] * matrix[..., :state, state]).sum(-1)
+    return probs / probs.sum(-1, keepdim=True)
 
 
-def window_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context states"]:
-    """π(c) P(a|c): the stationary law of k + 1 tokens in a row."""
-    return stationary_law(kernel).unsqueeze(-1) * kernel.to(torch.float64)
+def window_distribution(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead context states"]:
+    """π(c) P(a|c): the stationary distribution of k + 1 tokens in a row."""
+    return stationary_distribution(kernel).unsqueeze(-1) * kernel.to(torch.float64)
 
 
-def token_law(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead states"]:
-    """The stationary law of one token."""
-    return window_law(kernel).sum(-2)
+def token_distribution(kernel: Float[Tensor, "*lead context states"]) -> Float[Tensor, "*lead states"]:
+    """The stationary distribution of one token."""
+    return window_distribution(kernel).sum(-2)
 
 
-def conditional_law(
+def conditional_distribution(
     kernel: Float[Tensor, "*lead context states"], lags: Iterable[int]
 ) -> Float[Tensor, "*lead subcontext states"]:
     """p(x_t = a | x_{t−h}, h in lags) of the stationary chain, for any set of lags up to the order.
 
-    Σ_w π(w) P(a|w) / Σ_w π(w) over the windows w that agree with the given tokens; rows are numbered like contexts
-    (largest lag first). A given pattern of probability 0 has the uniform row. (Appendix H.2 and lemma H.5.)
+    Σ_w π(w) P(a|w) / Σ_w π(w) over the windows w that agree with the given tokens; rows are ordered like contexts
+    (largest lag first). A pattern of probability 0 has the uniform row. (Appendix H.2 and lemma H.5.)
     """
     order, states = order_of(kernel), kernel.shape[-1]
     kept = sorted(set(lags))
     for lag in kept:
         require(1 <= lag <= order, "lag", lag, f"between 1 and the order ({order})")
-    joint = window_law(kernel)
+    joint = window_distribution(kernel)
     lead = joint.ndim - 2
     joint = joint.reshape(*joint.shape[:-2], *([states] * (order + 1)))
     dropped = [lead + order - lag for lag in range(1, order + 1) if lag not in kept]

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from sandlab.errors import choice, require
 
-__all__ = ["chow_liu", "pair_laws", "position_information"]
+__all__ = ["chow_liu", "pair_frequencies", "position_information"]
 
 
-def pair_laws(tokens: Int[Tensor, "example time"], states: int) -> Float[Tensor, "time time states states"]:
+def pair_frequencies(tokens: Int[Tensor, "example time"], states: int) -> Float[Tensor, "time time states states"]:
     """Frequencies of (x_i, x_j) for every pair of positions."""
     marks = F.one_hot(tokens, states).double()
     return torch.einsum("nia,njb->ijab", marks, marks) / len(tokens)
@@ -22,15 +22,15 @@ def pair_laws(tokens: Int[Tensor, "example time"], states: int) -> Float[Tensor,
 def position_information(
     tokens: Int[Tensor, "example time"], states: int, kind: str = "shannon"
 ) -> Float[Tensor, "time time"]:
-    """Plug-in information between every pair of positions, over sequences that share one law.
+    """Plug-in information between every pair of positions, over sequences of one distribution.
 
     "shannon"     Σ P(a, b) log[P(a, b)/(P(a)P(b))], in nats
     "chi-square"  Σ P(a, b)²/(P(a)P(b)) − 1
 
-    Both are non-negative, zero for independent positions, and can only fall along a Markov chain (data processing).
+    Both are non-negative, zero for independent positions, and never increase along a Markov chain (data processing).
     """
     choice("kind", kind, ("shannon", "chi-square"))
-    joint = pair_laws(tokens, states)
+    joint = pair_frequencies(tokens, states)
     product = joint.sum(-1, keepdim=True) * joint.sum(-2, keepdim=True)
     ratio = torch.where(joint > 0, joint / product.clamp(min=1e-300), 1.0)
     if kind == "shannon":
@@ -39,12 +39,12 @@ def position_information(
 
 
 def chow_liu(information: Float[Tensor, "time time"], *, threshold: float = 0.0) -> tuple[int, ...]:
-    """The parents of the tree that keeps most information: a maximum spanning tree, each edge pointing backwards.
+    """Parents of the tree that keeps the most information: a maximum spanning tree, directed away from its roots.
 
-    With Shannon information it is the tree law of largest likelihood. Edges with information of at most `threshold`
-    are left out; each remaining tree hangs from its first position (parent −1). Where edges of a tree would give a
-    position two earlier neighbours, the tree's own direction (away from its first position) decides, so a parent may
-    come after its child only if no tree of earlier parents has the same edges.
+    With Shannon information it is the maximum-likelihood tree. Edges with information of at most `threshold` are left
+    out; each remaining component is rooted at its first position (parent −1). Where a position would have two earlier
+    neighbours, the direction away from the root decides, so that a parent comes after its child only if no tree of
+    earlier parents has the same edges.
 
     Source: Chow and Liu 1968, "Approximating discrete probability distributions with dependence trees".
     """

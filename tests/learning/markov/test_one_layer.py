@@ -31,13 +31,13 @@ def kernel(p: float, q: float) -> np.ndarray:
 
 def expected_loss(p: float, q: float, zero: float, one: float) -> float:
     """E[−log P(x₂ | x₁)] by enumerating both tokens, for log-odds `zero` after a 0 and `one` after a 1."""
-    law = np.linalg.matrix_power(kernel(p, q), 500)[0]
+    probs = np.linalg.matrix_power(kernel(p, q), 500)[0]
     total = 0.0
     for first, second in itertools.product((0, 1), repeat=2):
         odds = one if first else zero
         probability = 1 / (1 + math.exp(-odds))
-        chance = law[first] * kernel(p, q)[first, second]
-        total -= chance * math.log(probability if second else 1 - probability)
+        weight = probs[first] * kernel(p, q)[first, second]
+        total -= weight * math.log(probability if second else 1 - probability)
     return total
 
 

@@ -22,11 +22,11 @@ def test_two_states_have_information_lambda_to_twice_the_lag(p, q):
 def test_information_is_the_frobenius_norm_of_the_symmetrised_power():
     kernel = dirichlet_rows((4, 4), 0.7, rng=rng(0))
     values, vectors = np.linalg.eig(kernel.T.numpy())
-    law = np.real(vectors[:, np.argmax(values.real)])
-    law = law / law.sum()
+    probs = np.real(vectors[:, np.argmax(values.real)])
+    probs = probs / probs.sum()
     for lag in (1, 2, 5):
         power = np.linalg.matrix_power(kernel.numpy(), lag)
-        norm = np.linalg.norm(np.diag(law**0.5) @ power @ np.diag(law**-0.5)) ** 2 - 1
+        norm = np.linalg.norm(np.diag(probs**0.5) @ power @ np.diag(probs**-0.5)) ** 2 - 1
         assert float(chain_chi_square(kernel, lag)) == pytest.approx(norm, abs=1e-10)
 
 
@@ -37,27 +37,27 @@ def test_information_never_grows_with_the_lag_in_a_hundred_random_chains():
 
 
 def test_independent_variables_have_none_and_copies_have_one_less_than_the_number_of_values():
-    law = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
-    assert float(chi_square(torch.outer(law, law))) == pytest.approx(0, abs=1e-12)
-    assert float(chi_square(torch.diag(law))) == pytest.approx(2)
+    probs = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
+    assert float(chi_square(torch.outer(probs, probs))) == pytest.approx(0, abs=1e-12)
+    assert float(chi_square(torch.diag(probs))) == pytest.approx(2)
     assert float(chi_square(torch.diag(torch.tensor([0.5, 0.5, 0.0])))) == pytest.approx(1), (
         "an absent value is ignored"
     )
 
 
-def test_the_matrix_of_a_tree_is_that_of_its_enumerated_joint_law():
+def test_the_matrix_of_a_tree_is_that_of_its_enumerated_joint_distribution():
     parents = [-1, 0, 0, 1, -1, 4, 2]
     kernel = dirichlet_rows((2, 2), 1.0, rng=rng(2))
-    law = torch.linalg.matrix_power(kernel, 300)[0]
+    probs = torch.linalg.matrix_power(kernel, 300)[0]
     words = torch.tensor(list(itertools.product((0, 1), repeat=7)))
-    chance = torch.ones(len(words), dtype=torch.float64)
-    for place, parent in enumerate(parents):
-        chance *= law[words[:, place]] if parent < 0 else kernel[words[:, parent], words[:, place]]
-    assert float(chance.sum()) == pytest.approx(1)
+    probability = torch.ones(len(words), dtype=torch.float64)
+    for position, parent in enumerate(parents):
+        probability *= probs[words[:, position]] if parent < 0 else kernel[words[:, parent], words[:, position]]
+    assert float(probability.sum()) == pytest.approx(1)
     found = tree_chi_square(kernel, parents)
     for i, j in itertools.product(range(7), repeat=2):
         joint = torch.zeros(2, 2, dtype=torch.float64)
-        joint.index_put_((words[:, i], words[:, j]), chance, accumulate=True)
+        joint.index_put_((words[:, i], words[:, j]), probability, accumulate=True)
         assert float(found[i, j]) == pytest.approx(float(chi_square(joint)), abs=1e-10)
 
 

@@ -18,10 +18,10 @@ from sandlab.worlds.markov.chain import next_token_batch
 def test_last_occurrence_is_found_by_looking_back(examples):
     tokens = torch.randint(0, 3, (examples, 12), generator=rng(0))
     found = last_occurrence(tokens)
-    for row, places in zip(tokens.tolist(), found.tolist()):
-        for t, place in enumerate(places):
+    for row, positions in zip(tokens.tolist(), found.tolist()):
+        for t, position in enumerate(positions):
             earlier = [s for s in range(t) if row[s] == row[t]]
-            assert place == (max(earlier) if earlier else -1)
+            assert position == (max(earlier) if earlier else -1)
 
 
 @pytest.mark.parametrize("random_triggers", [False, True])
@@ -41,10 +41,10 @@ def test_triggers_force_their_output_and_other_tokens_follow_the_table(random_tr
     assert len({tuple(t) for t in batch.truth["triggers"].sort(-1).values.tolist()}) == (10 if random_triggers else 1)
 
 
-def enumerated_law(world: BigramTrigger, tokens: list[int]) -> torch.Tensor:
+def enumerated_probs(world: BigramTrigger, tokens: list[int]) -> torch.Tensor:
     """Sum over every set of triggers and every assignment of outputs."""
     states, table = world.states, world.table.tolist()
-    law, total = torch.zeros(states, dtype=torch.float64), 0.0
+    probs, total = torch.zeros(states, dtype=torch.float64), 0.0
     for chosen in itertools.combinations(range(states), world.triggers):
         for outputs in itertools.product(range(states), repeat=world.triggers):
             rule = dict(zip(chosen, outputs))
@@ -54,8 +54,8 @@ def enumerated_law(world: BigramTrigger, tokens: list[int]) -> torch.Tensor:
             total += weight
             last = tokens[-1]
             row = [float(rule[last] == a) for a in range(states)] if last in rule else table[last]
-            law += weight * torch.tensor(row, dtype=torch.float64)
-    return law / total
+            probs += weight * torch.tensor(row, dtype=torch.float64)
+    return probs / total
 
 
 def test_oracle_of_unknown_triggers_equals_the_sum_over_every_set_of_them():
@@ -64,7 +64,7 @@ def test_oracle_of_unknown_triggers_equals_the_sum_over_every_set_of_them():
     best = world.oracle(batch).exp()
     for example, tokens in enumerate(batch.inputs.tolist()):
         for t in range(7):
-            assert torch.allclose(best[example, t], enumerated_law(world, tokens[: t + 1]), atol=1e-12)
+            assert torch.allclose(best[example, t], enumerated_probs(world, tokens[: t + 1]), atol=1e-12)
 
 
 def test_oracle_of_known_triggers_repeats_what_followed():
@@ -77,7 +77,7 @@ def test_oracle_of_known_triggers_repeats_what_followed():
 
 
 @pytest.mark.parametrize("random_triggers", [False, True])
-def test_oracle_of_triggers_beats_the_bigram_law(random_triggers):
+def test_oracle_of_triggers_beats_the_bigram_rows(random_triggers):
     world = BigramTrigger(states=8, triggers=3, length=40, random_triggers=random_triggers)
     batch = world.sample(1000, rng=rng(0))
     losses = {name: float(cross_entropy(f(batch), batch)) for name, f in world.baselines().items()}

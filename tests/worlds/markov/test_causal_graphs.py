@@ -20,7 +20,7 @@ from sandlab.worlds.markov.causal_graphs import (
     random_parents,
     skip_parents,
 )
-from sandlab.worlds.markov.lifted import stationary_law
+from sandlab.worlds.markov.lifted import stationary_distribution
 from sandlab.worlds.ngrams.estimators import CountingEstimator
 
 GRAPHS = {"chain": chain_parents(9), "pairs": pair_parents(9), "random": random_parents(9, 4)}
@@ -28,27 +28,27 @@ GRAPHS = {"chain": chain_parents(9), "pairs": pair_parents(9), "random": random_
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("roots", ["stationary", "uniform"])
-def test_children_follow_the_kernel_and_roots_their_law(graph, roots):
+def test_children_follow_the_kernel_and_roots_their_distribution(graph, roots):
     world = InContextTree(3, GRAPHS[graph], concentration=0.5, roots=roots)
     batch = world.sample(30_000, rng=rng(0))
     kernels, everyone = batch.truth["kernels"], torch.arange(30_000)
-    for place, parent in enumerate(world.parents):
-        law = torch.full((30_000, 3), 1 / 3, dtype=torch.float64)
-        if place < 8 and parent >= 0:
-            law = kernels[everyone, batch.inputs[:, parent]]
-        elif place < 8 and roots == "stationary":
-            law = stationary_law(kernels)
-        gap = torch.nn.functional.one_hot(batch.inputs[:, place], 3) - law
-        # The error is unpredictable from the law itself and from the kernel.
+    for position, parent in enumerate(world.parents):
+        probs = torch.full((30_000, 3), 1 / 3, dtype=torch.float64)
+        if position < 8 and parent >= 0:
+            probs = kernels[everyone, batch.inputs[:, parent]]
+        elif position < 8 and roots == "stationary":
+            probs = stationary_distribution(kernels)
+        gap = torch.nn.functional.one_hot(batch.inputs[:, position], 3) - probs
+        # The error is unpredictable from the distribution itself and from the kernel.
         assert float(gap.mean(0).abs().max()) < 0.015
-        assert float((gap * law).mean(0).abs().max()) < 0.015
+        assert float((gap * probs).mean(0).abs().max()) < 0.015
         assert float((gap * kernels[:, 0]).mean(0).abs().max()) < 0.015
 
 
 def test_target_is_the_row_of_the_last_token():
     batch = InContextTree(4, random_parents(7, 1)).sample(20, rng=rng(1))
-    for tokens, kernel, law in zip(batch.inputs, batch.truth["kernels"], batch.targets):
-        assert torch.equal(law[0], kernel[tokens[-1]])
+    for tokens, kernel, probs in zip(batch.inputs, batch.truth["kernels"], batch.targets):
+        assert torch.equal(probs[0], kernel[tokens[-1]])
 
 
 @pytest.mark.parametrize("states", [2, 3])
@@ -62,14 +62,14 @@ def test_tree_oracle_with_uniform_roots_is_the_posterior_mean(states):
         row = gammaln(states * alpha) - gammaln(states * alpha + counts.sum(-1))
         return float((row + (gammaln(alpha + counts) - gammaln(alpha)).sum(-1)).sum())
 
-    for tokens, law in zip(batch.inputs.tolist(), best):
+    for tokens, probs in zip(batch.inputs.tolist(), best):
         counts = np.zeros((states, states))
         for child, parent in world.edges:
             counts[tokens[parent], tokens[child]] += 1
         for a in range(states):
             more = counts.copy()
             more[tokens[-1], a] += 1
-            assert float(law[a]) == pytest.approx(np.exp(evidence(more) - evidence(counts)), abs=1e-12)
+            assert float(probs[a]) == pytest.approx(np.exp(evidence(more) - evidence(counts)), abs=1e-12)
 
 
 def test_binary_tree_oracle_integrates_what_stationary_roots_say():
@@ -112,11 +112,11 @@ def test_graph_children_follow_the_row_of_their_parents(parents):
     kernels, everyone = batch.truth["kernels"], torch.arange(20_000)
     for child in world.children:
         number = sum(batch.inputs[:, parent] * 2**i for i, parent in enumerate(parents[child]))
-        law = kernels[everyone, number]
-        gap = torch.nn.functional.one_hot(batch.inputs[:, child], 2) - law
-        assert float(gap.mean(0).abs().max()) < 0.015 and float((gap * law).mean(0).abs().max()) < 0.015
-    asked = sum(batch.inputs[:, parent] * 2**i for i, parent in enumerate(parents[-1]))
-    assert torch.equal(batch.targets[:, 0], kernels[everyone, asked])
+        probs = kernels[everyone, number]
+        gap = torch.nn.functional.one_hot(batch.inputs[:, child], 2) - probs
+        assert float(gap.mean(0).abs().max()) < 0.015 and float((gap * probs).mean(0).abs().max()) < 0.015
+    query = sum(batch.inputs[:, parent] * 2**i for i, parent in enumerate(parents[-1]))
+    assert torch.equal(batch.targets[:, 0], kernels[everyone, query])
 
 
 def test_graph_oracle_beats_each_parent_alone():
@@ -133,7 +133,7 @@ def test_graph_families_have_their_shapes():
     assert skip_parents(4) == ((), (), (1, 0), (2, 1), (3, 1))
     assert lag_parents(3, (1, 2)) == ((), (), (1, 0), (2, 1))
     assert random_parents(30, 1) == random_parents(30, 1) != random_parents(30, 2)
-    assert all(-1 <= parent < place for place, parent in enumerate(random_parents(200, 0)))
+    assert all(-1 <= parent < position for position, parent in enumerate(random_parents(200, 0)))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Markov chains: laws by linear algebra, oracles by enumeration, samplers by counting."""
+"""Markov chains: stationary distributions by linear algebra, oracles by enumeration, samplers by counting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from scipy.special import betaln, gammaln
 
 from sandlab import BadInput, rng
 from sandlab.worlds.base import Batch
-from sandlab.worlds.markov._walk import _loop, _room, _scan, _torch_loop, binary_walk, dirichlet_rows, thresholds, walk
+from sandlab.worlds.markov._walk import (
+    _buffer,
+    _loop,
+    _scan,
+    _torch_loop,
+    binary_walk,
+    dirichlet_rows,
+    thresholds,
+    walk,
+)
 from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain, next_token_batch
 from sandlab.worlds.markov.lifted import lifted_chain
 
@@ -47,8 +56,8 @@ def test_stationary_law_is_the_left_eigenvector_of_the_chain_on_windows(states, 
     assert chain.stationary().numpy() == pytest.approx(vector / vector.sum(), abs=1e-12)
 
 
-def exact_sequence_law(chain: MarkovChain, tokens: tuple[int, ...]) -> float:
-    """Probability of a token string: the window law times kernel entries, written out."""
+def sequence_probability(chain: MarkovChain, tokens: tuple[int, ...]) -> float:
+    """Probability of a token string: the window's probability times kernel entries, written out."""
     kernel, order = np.array(chain.kernel), chain.order
     window = chain.stationary().numpy().reshape([chain.states] * order)
     if len(tokens) <= order:
@@ -68,7 +77,7 @@ def test_fixed_chain_oracle_is_the_ratio_of_exact_sequence_probabilities(states,
         for t in range(5):
             prefix = string[: t + 1]
             for a in range(states):
-                truth = exact_sequence_law(chain, (*prefix, a)) / exact_sequence_law(chain, prefix)
+                truth = sequence_probability(chain, (*prefix, a)) / sequence_probability(chain, prefix)
                 assert math.exp(rows[t, a]) == pytest.approx(truth, abs=1e-12)
 
 
@@ -81,7 +90,7 @@ def test_fixed_chain_baselines_are_the_best_predictions_from_fewer_tokens(order)
     for string, rows in zip(tokens.tolist(), logs):
         suffix = tuple(string[4 - order :]) if order else ()
         weight = [
-            sum(exact_sequence_law(chain, (*u, *suffix, a)) for u in itertools.product(range(2), repeat=2 - order))
+            sum(sequence_probability(chain, (*u, *suffix, a)) for u in itertools.product(range(2), repeat=2 - order))
             for a in range(2)
         ]
         assert rows[-1].exp().numpy() == pytest.approx(np.array(weight) / sum(weight), abs=1e-12)
@@ -109,8 +118,8 @@ def test_binary_sampler_has_the_transition_frequencies_and_the_stationary_start(
 def test_sampler_visits_windows_with_their_stationary_probabilities(order):
     chain = MarkovChain.random(3, order, length=40, seed=2)
     batch = chain.sample(20_000, rng=rng(1))
-    for place in (0, 20):
-        window = batch.inputs[:, place : place + order]
+    for position in (0, 20):
+        window = batch.inputs[:, position : position + order]
         code = (window * 3 ** torch.arange(order - 1, -1, -1)).sum(-1)
         frequency = torch.bincount(code, minlength=3**order).double() / len(code)
         assert float((frequency - chain.stationary()).abs().max()) < 0.015
@@ -123,9 +132,9 @@ def test_scan_over_maps_walks_exactly_like_the_loop_over_time(states, order, ste
     start = torch.randint(0, states, (50, order), generator=generator)
     uniform = torch.rand(steps, 50, generator=generator)
     plan = [(order + step, tuple(order + step - lag for lag in range(1, order + 1))) for step in range(steps)]
-    loop = _loop(kernels, _room(start, order + steps), uniform, states, plan)
+    loop = _loop(kernels, _buffer(start, order + steps), uniform, states, plan)
     assert torch.equal(loop, _scan(kernels, start, uniform, states))
-    assert torch.equal(loop, _torch_loop(kernels, _room(start, order + steps), uniform, states, plan))
+    assert torch.equal(loop, _torch_loop(kernels, _buffer(start, order + steps), uniform, states, plan))
 
 
 @pytest.mark.parametrize(("stay_up", "go_up"), [(0.7, 0.2), (0.2, 0.5), (0.0, 1.0), (1.0, 0.0), (0.5, 0.5)])
@@ -233,15 +242,15 @@ def test_stationary_start_oracle_beats_the_count_predictor_that_ignores_the_star
 def test_each_in_context_sequence_follows_its_own_kernel(order, start):
     world = InContextMarkov(states=2, order=order, length=4000, concentration=1.0, start=start)
     batch = world.sample(20, rng=rng(4))
-    laws = world.next_laws(batch)
-    surprise = torch.nn.functional.one_hot(batch.targets, 2) - laws
+    probs = world.next_probs(batch)
+    surprise = torch.nn.functional.one_hot(batch.targets, 2) - probs
     assert float(surprise.mean(1).abs().max()) < 0.04
     rows = batch.truth["kernels"]
     seen = batch.inputs[:, order - 1 :] * 1
     if order == 2:
         seen = seen + 2 * batch.inputs[:, :-1]
     picked = rows.gather(1, seen.unsqueeze(-1).expand(-1, -1, 2))
-    assert torch.allclose(laws[:, order - 1 :], picked)
+    assert torch.allclose(probs[:, order - 1 :], picked)
 
 
 def test_contract_shapes_and_optimality_of_the_in_context_oracle():
@@ -298,7 +307,7 @@ def test_a_kernel_that_is_no_kernel_is_refused(kernel):
         MarkovChain(kernel=kernel)
 
 
-def test_a_chain_with_two_stationary_laws_is_refused():
+def test_a_chain_with_two_stationary_distributions_is_refused():
     with pytest.raises(BadInput, match="stationary"):
         MarkovChain(kernel=((1.0, 0.0), (0.0, 1.0)))
     with pytest.raises(BadInput, match="p"):

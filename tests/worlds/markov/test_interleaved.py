@@ -21,11 +21,11 @@ def test_tokens_at_the_chosen_lag_follow_the_kernel(start):
     assert set(batch.truth["lag"].tolist()) == {1, 3}
     assert float((batch.truth["lag"] == 1).double().mean()) == pytest.approx(0.5, abs=0.03)
     tokens = torch.cat([batch.inputs, batch.targets[:, -1:]], 1)
-    law = world.chain.stationary() if start == "stationary" else torch.full((3,), 1 / 3, dtype=torch.float64)
+    probs = world.chain.stationary() if start == "stationary" else torch.full((3,), 1 / 3, dtype=torch.float64)
     for lag in (1, 3):
         rows = tokens[batch.truth["lag"] == lag]
         first = torch.bincount(rows[:, :lag].flatten(), minlength=3).double()
-        assert float((first / first.sum() - law).abs().max()) < 0.03
+        assert float((first / first.sum() - probs).abs().max()) < 0.03
         now, later = rows[:, :-lag].flatten(), rows[:, lag:].flatten()
         for state in range(3):
             follow = torch.bincount(later[now == state], minlength=3).double()
@@ -34,14 +34,14 @@ def test_tokens_at_the_chosen_lag_follow_the_kernel(start):
 
 def test_oracle_is_the_ratio_of_probabilities_summed_over_lags():
     world = InterleavedChains.random(2, seed=4, lags=(1, 2, 4), length=6)
-    table, law = world.chain.table.tolist(), world.chain.stationary().tolist()
+    table, probs = world.chain.table.tolist(), world.chain.stationary().tolist()
 
     def probability(tokens: tuple[int, ...]) -> float:
         total = 0.0
         for lag in (1, 2, 4):
             weight = 1 / 3
             for t, token in enumerate(tokens):
-                weight *= law[token] if t < lag else table[tokens[t - lag]][token]
+                weight *= probs[token] if t < lag else table[tokens[t - lag]][token]
             total += weight
         return total
 
