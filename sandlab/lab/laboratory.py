@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sandlab.lab._exec.executors import Executor, Local
-from sandlab.lab._exec.jobs import Done, Failed, Task, task
+from sandlab.lab._exec.jobs import Done, Failed, Task, tasks_of
 from sandlab.lab._store.codec import decode
 from sandlab.lab._store.files import FileLock
 from sandlab.lab._store.store import Store
 from sandlab.studies.study import Lab
 
-__all__ = ["Laboratory", "Progress"]
+__all__ = ["Laboratory"]
 
-Config = TypeVar("Config")
 Result = TypeVar("Result")
 _TRIES = 8
 _FIRST_PAUSE = 0.5
@@ -70,9 +69,16 @@ class Laboratory(Lab):
         self.counts = {"jobs": 0, "cached": 0, "computed": 0, "retried": 0}
         self._since = 0.0 if resume else time.time()
 
-    def map(self, job: Callable[[Config], Result], configs: Iterable[Config], *, label: str = "") -> list[Result]:
+    def map(
+        self,
+        job: Callable[..., Result],
+        configs: Iterable[Any],
+        *,
+        given: Iterable[Any] | None = None,
+        label: str = "",
+    ) -> list[Result]:
         """Results of `job` for each config, in order; finished ones come from the cache."""
-        tasks = [task(job, config, self.store.checkpoints) for config in configs]
+        tasks = tasks_of(job, configs, given, self.store.checkpoints)
         unique = {each.key: each for each in tasks}
         found = _Round(self, unique, label or job.__name__).finish()
         hint = typing.get_type_hints(job).get("return", Any)

@@ -24,18 +24,21 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from sandlab import figures
 from sandlab.errors import BadInput, nearest
-from sandlab.learning.experiment import Experiment, Members, Runs, join, member_groups, train_members
 from sandlab.registry import kebab, register
 from sandlab.studies.claims import Claim, Finding, Noted, NotMeasured, Quantity, Values, judge
+
+if TYPE_CHECKING:
+    from sandlab.learning.experiment import Experiment, Runs
 
 __all__ = ["Lab", "Outcome", "Row", "Rows", "Study"]
 
 SettingsType = TypeVar("SettingsType")
 Config = TypeVar("Config")
+Given = TypeVar("Given")
 Result = TypeVar("Result")
 Measure = TypeVar("Measure", bound="Callable[[Any], Values | Noted]")
 Draw = TypeVar("Draw", bound="Callable[[Any], Any]")
@@ -48,9 +51,31 @@ class Lab(ABC):
 
     device: str = "cpu"
 
+    @overload
+    def map(self, job: Callable[[Config], Result], configs: Iterable[Config], *, label: str = "") -> list[Result]: ...
+    @overload
+    def map(
+        self,
+        job: Callable[[Config, Given], Result],
+        configs: Iterable[Config],
+        *,
+        given: Iterable[Given],
+        label: str = "",
+    ) -> list[Result]: ...
     @abstractmethod
-    def map(self, job: Callable[[Config], Result], configs: Iterable[Config], *, label: str = "") -> list[Result]:
-        """Results of `job` for each config, in order; finished ones come from the cache."""
+    def map(
+        self,
+        job: Callable[..., Result],
+        configs: Iterable[Any],
+        *,
+        given: Iterable[Any] | None = None,
+        label: str = "",
+    ) -> list[Result]:
+        """Results of `job` for each config, in order; finished ones come from the cache.
+
+        given   a second argument of the job for each config, such as the model that the config says how to train. It
+                must be determined by the config: results are kept under the config alone
+        """
 
     @overload
     def train(self, experiments: Experiment, *, label: str = "", weights: bool = False) -> Runs: ...
@@ -60,6 +85,8 @@ class Lab(ABC):
         self, experiments: Experiment | Sequence[Experiment], *, label: str = "", weights: bool = False
     ) -> Runs | list[Runs]:
         """Train experiments: a job per seed on a CPU, where jobs share the cores; all seeds at once on a GPU."""
+        from sandlab.learning.experiment import Experiment, Members, join, member_groups, train_members
+
         several = [experiments] if isinstance(experiments, Experiment) else list(experiments)
         groups = [
             [Members(experiment, seeds, self.device, weights) for seeds in member_groups(experiment, self.device)]

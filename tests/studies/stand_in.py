@@ -14,14 +14,19 @@ class StandIn(Lab):
     def __init__(self, *, remember: bool = False) -> None:
         self.known: dict[Any, Any] | None = {} if remember else None
 
-    def map(self, job: Callable[[Any], Any], configs: Iterable[Any], *, label: str = "") -> list[Any]:
-        if self.known is None:
-            return [job(config) for config in configs]
+    def map(
+        self, job: Callable[..., Any], configs: Iterable[Any], *, given: Iterable[Any] | None = None, label: str = ""
+    ) -> list[Any]:
+        listed = list(configs)
+        arguments = [()] * len(listed) if given is None else [(value,) for value in given]
         found = []
-        for config in configs:
+        for config, values in zip(listed, arguments, strict=True):
+            if self.known is None:
+                found.append(job(config, *values))
+                continue
             key = (job, repr(config))
             if key not in self.known:
-                self.known[key] = job(config)
+                self.known[key] = job(config, *values)
             found.append(self.known[key])
         return found
 

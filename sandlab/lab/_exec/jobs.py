@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,18 @@ from sandlab.lab._store.codec import Payload, encode
 from sandlab.lab._store.files import checksum
 from sandlab.learning._engine.scratch import scratch_folder
 
-__all__ = ["Done", "Failed", "JobFailed", "Resources", "Task", "canonical", "execute", "execute_elsewhere", "task"]
+__all__ = [
+    "Done",
+    "Failed",
+    "JobFailed",
+    "Resources",
+    "Task",
+    "canonical",
+    "execute",
+    "execute_elsewhere",
+    "task",
+    "tasks_of",
+]
 
 
 class JobFailed(RuntimeError):
@@ -58,15 +69,17 @@ class Task:
     """A job with its config, the key of its result, and the sources it depends on (module → hash).
 
     scratch   folder in which trainings inside the job keep their checkpoints ("": nowhere)
+    given     further arguments of the job, which the config determines: they are no part of the key
     """
 
     key: str
-    job: Callable[[Any], Any]
+    job: Callable[..., Any]
     config: Any
     code: str
     resources: Resources
     scratch: str = ""
     parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
+    given: tuple[Any, ...] = field(repr=False, compare=False, default=())
 
     def __str__(self) -> str:
         return f"{identity(self.job)}({self.config!r})"
@@ -97,13 +110,24 @@ class Failed:
         return JobFailed(f"{task} failed: {self.kind}: {self.message}{where}")
 
 
-def task(job: Callable[[Any], Any], config: Any, scratch: Path | None = None) -> Task:
+def task(job: Callable[..., Any], config: Any, scratch: Path | None = None, given: tuple[Any, ...] = ()) -> Task:
     """The task of a job and a config; key = hash of the job's name, the config and the code's version."""
     code, parts = code_version(job, config), code_parts(job, config)
     text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
     key = checksum(text.encode())
     folder = "" if scratch is None else str(scratch / key)
-    return Task(key, job, config, code, Resources.of(job, config), folder, parts)
+    return Task(key, job, config, code, Resources.of(job, config), folder, parts, given)
+
+
+def tasks_of(
+    job: Callable[..., Any], configs: Iterable[Any], given: Iterable[Any] | None = None, scratch: Path | None = None
+) -> list[Task]:
+    """The task of each config, with the value `given` to it as the job's second argument, if there are such values."""
+    listed = list(configs)
+    arguments = [()] * len(listed) if given is None else [(value,) for value in given]
+    if len(arguments) != len(listed):
+        raise BadInput(f"{identity(job)} is given {len(arguments)} values for {len(listed)} configs: one each")
+    return [task(job, config, scratch, values) for config, values in zip(listed, arguments)]
 
 
 def canonical(config: Any, place: str = "config") -> Any:
@@ -135,7 +159,7 @@ def execute(task: Task) -> Done | Failed:
     start = time.perf_counter()
     try:
         with _threads(max(1, int(task.resources.cpus))), scratch_folder(Path(task.scratch) if task.scratch else None):
-            payload = encode(task.job(task.config))
+            payload = encode(task.job(task.config, *task.given))
     except Exception as problem:
         transient = isinstance(problem, (MemoryError, ConnectionError)) or type(problem).__name__ == "OutOfMemoryError"
         return Failed(type(problem).__name__, str(problem), traceback.format_exc(), transient)
