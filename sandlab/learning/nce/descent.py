@@ -18,15 +18,15 @@ __all__ = ["DESCENT_METHODS", "Trajectory", "newton_direction", "optimise", "ste
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a descent stands: the loss it descends, its coordinates, the gradient there."""
+class _State:
+    """The state of a descent: the loss, the coordinates, the gradient there."""
 
     objective: ContrastiveObjective
     tau: Tensor
     gradient: Scaled
 
 
-Step = Callable[[_Place, Tensor, Tensor], tuple[Tensor, Tensor]]
+Step = Callable[[_State, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Trajectory:
     """The path of a descent, step axis first, then one axis per rate when several were given.
 
     tau        coordinates at steps 0 ... steps
-    log_loss   log L at each of them (on that step's own samples, if sampled)
+    log_loss   log L at each of them (on that step's samples, if sampled)
     log_norm   log ‖∇L‖ likewise
-    distance   ‖τ − τ*‖; `best` is its running minimum, which is what the theorems speak of
+    distance   ‖τ − τ*‖; `best` is its running minimum, which is what the theorems are about
     """
 
     tau: Float[Tensor, "step *rate coordinate"]
@@ -63,23 +63,23 @@ class Trajectory:
         return np.where(inside.any(0), inside.argmax(0), -1)
 
 
-def _descend(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _descend(at: _State, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η ∇L."""
     return at.tau - rate * at.gradient.value, memory
 
 
-def _heavy_ball(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _heavy_ball(at: _State, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """v ← 0.9 v + ∇L, τ ← τ − η v (Polyak 1964)."""
     memory = 0.9 * memory + at.gradient.value
     return at.tau - rate * memory, memory
 
 
-def _normalised(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _normalised(at: _State, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η ∇L/‖∇L‖; stays where the gradient is exactly zero."""
     return at.tau - rate * at.gradient.direction, memory
 
 
-def _newton(at: _Place, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _newton(at: _State, memory: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     """τ ← τ − η (∇²L)⁻¹ ∇L."""
     return at.tau - rate * _solve(at.objective.hessian(at.tau), at.gradient), memory
 
@@ -125,7 +125,7 @@ def optimise(
 ) -> Trajectory:
     """Minimise a contrastive loss from τ_q (or `start`) with a constant step, keeping the whole path.
 
-    rate      one step size, or a vector of them: the paths then run side by side on the same samples
+    rate      one step size, or a vector of them: the paths are then computed together, on the same samples
     gradient  "population" (exact) or "sample" (`batch` draws from each side, new ones every step if `fresh`)
     A path whose next point is not finite (an overflowing step, a loss that is infinite there) stays where it is.
     """
@@ -141,7 +141,7 @@ def optimise(
         if gradient == "sample" and (step == 0 or fresh):
             assert rng is not None
             objective = problem.sample(kind, n=batch, rng=rng, stabiliser=stabiliser)
-        at = _Place(objective, tau, objective.gradient(tau))
+        at = _State(objective, tau, objective.gradient(tau))
         kept.append((tau, objective.log_loss(tau), at.gradient.log_norm))
         if step < steps:
             tau, memory = _guarded(advance, at, memory, rates)
@@ -162,7 +162,7 @@ def steps_to_reach(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps on the population loss until ‖τ − τ*‖ ≤ radius, and the smallest distance seen, one per rate.
 
-    A count of −1 says that `limit` steps were not enough. Only the present point is kept, so millions of steps
+    A count of −1 means that `limit` steps were not enough. Only the current point is kept, so that millions of steps
     are possible.
     """
     number("radius", radius, low=0.0)
@@ -183,7 +183,7 @@ def steps_to_reach(
         if len(waiting) == 0:
             break
         if step < limit:
-            tau, memory = _guarded(advance, _Place(objective, tau, objective.gradient(tau)), memory, rates)
+            tau, memory = _guarded(advance, _State(objective, tau, objective.gradient(tau)), memory, rates)
     return counts, closest.numpy()
 
 
@@ -201,7 +201,7 @@ def _begin(
     return DESCENT_METHODS[method], rates.unsqueeze(-1), start.expand(*rates.shape, len(start)).clone()
 
 
-def _guarded(advance: Step, at: _Place, memory: Tensor, rates: Tensor) -> tuple[Tensor, Tensor]:
+def _guarded(advance: Step, at: _State, memory: Tensor, rates: Tensor) -> tuple[Tensor, Tensor]:
     moved, memory = advance(at, memory, rates)
     sound = torch.isfinite(moved).all(-1, keepdim=True)
     return torch.where(sound, moved, at.tau), torch.where(sound, memory, 0.0)

@@ -1,4 +1,4 @@
-"""The two contrastive losses as functions of the margin, all of them in log space, and the stabilisers of samples."""
+"""The two contrastive losses as functions of the margin, computed in log space, and stabilisers for samples."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["MARGIN_LOSSES", "MarginLoss", "Scaled", "Stabiliser", "log_mean_exp"
 
 @dataclass(frozen=True)
 class Scaled:
-    """A tensor too small or too large for floating point: mantissa · e^exponent, one exponent per leading index."""
+    """A tensor that may be too small or too large for floating point: mantissa · e^exponent, one per leading index."""
 
-    mantissa: Float[Tensor, "*lead *own"]
+    mantissa: Float[Tensor, "*lead *rest"]
     exponent: Float[Tensor, "*lead"]
 
     @property
     def value(self) -> Tensor:
-        """The plain number; underflows to 0 where it must."""
-        own = self.mantissa.ndim - self.exponent.ndim
-        return self.mantissa * self.exponent.exp().view(*self.exponent.shape, *([1] * own))
+        """The ordinary tensor; underflows to 0 where it must."""
+        rest = self.mantissa.ndim - self.exponent.ndim
+        return self.mantissa * self.exponent.exp().view(*self.exponent.shape, *([1] * rest))
 
     @property
     def direction(self) -> Tensor:
@@ -44,7 +44,7 @@ class Scaled:
 class MarginLoss:
     """A loss l(m) of the margin m = y·r, where r(x) = log p(x)/q(x) and y = +1 for data, −1 for noise.
 
-    `log_value`, `log_slope` and `log_curvature` are log l, log(−l′) and log l″: all three are positive functions.
+    `log_value`, `log_slope` and `log_curvature` are log l, log(−l′) and log l″: l, −l′ and l″ are positive.
     """
 
     name: str
@@ -88,7 +88,7 @@ def margin_loss(kind: str) -> MarginLoss:
 
 @dataclass(frozen=True)
 class Stabiliser:
-    """What is done to single samples before their gradients are averaged.
+    """Clipping of single samples before their gradients are averaged.
 
     clip_gradient  K: each sample's gradient g_i becomes min{1, K/‖g_i‖}·g_i
     clip_ratio     K: each log-ratio r becomes min(max(r, −K), K); a clamped sample has no gradient
@@ -100,8 +100,7 @@ class Stabiliser:
     clip_ratio: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("clip_gradient", "clip_ratio"):
-            value = getattr(self, name)
+        for name, value in (("clip_gradient", self.clip_gradient), ("clip_ratio", self.clip_ratio)):
             require(value is None or value > 0, name, value, "a positive number or None")
 
     @property

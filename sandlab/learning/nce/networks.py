@@ -21,7 +21,7 @@ class ContrastiveLoss:
 
     kind        "nce": l(m) = log(1 + e^(−m)), the two-class cross-entropy; "ence": l(m) = e^(−m/2)
     clip_ratio  K: r is clamped to [−K, K] before the loss; without it eNCE overflows float32 at |r| = 177
-    An objective for `train`: logits may have a leading member axis, and the loss then has one value per member.
+    An objective for `train`: with a leading member axis of the logits, the loss has one value per member.
     """
 
     kind: str = "nce"

@@ -13,12 +13,13 @@ they exponentiated. A gradient of size e^(−800) keeps an exact direction.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from sandlab.errors import BadInput, choice, integer
 from sandlab.learning.nce.losses import MarginLoss, Scaled, Stabiliser, margin_loss
@@ -28,6 +29,7 @@ from sandlab.worlds.nce.gaussians import Contrast
 __all__ = ["ClosedFormObjective", "ContrastiveObjective", "NCEProblem", "QuadratureObjective", "SampleObjective"]
 
 Coordinates = Float[Tensor, "*lead coordinate"]
+Given: TypeAlias = "Coordinates | Sequence[float]"
 
 
 class ContrastiveObjective(Protocol):
@@ -103,7 +105,7 @@ class SampleObjective:
 class QuadratureObjective:
     """The population loss of a family whose x can be summed over: trapezoid rule on a line, exact sums for counts.
 
-    The points cover P*, Q and every model density met so far: they are laid anew when τ leaves the box seen before.
+    The points cover P*, Q and every model density met so far: new ones are chosen when τ leaves the previous box.
     """
 
     def __init__(self, problem: NCEProblem, loss: MarginLoss, points: int) -> None:
@@ -112,9 +114,9 @@ class QuadratureObjective:
         self.points = integer("points", points, low=16)
         anchors = torch.stack([problem.theta_data, problem.theta_noise])
         self._box = torch.stack([anchors.amin(0), anchors.amax(0)])
-        self._rule = self._lay()
+        self._rule = self._place_nodes()
 
-    def _lay(self) -> SampleObjective:
+    def _place_nodes(self) -> SampleObjective:
         problem = self.problem
         anchors = torch.stack([problem.theta_data, problem.theta_noise])
         x, log_weight = problem.family.nodes(anchors, self._box, self.points)
@@ -133,7 +135,7 @@ class QuadratureObjective:
             low = torch.where(low < self._box[0], low - margin, self._box[0])
             high = torch.where(high > self._box[1], high + margin, self._box[1])
             self._box = torch.stack([low, high])
-            self._rule = self._lay()
+            self._rule = self._place_nodes()
         return self._rule
 
     def log_loss(self, tau: Coordinates) -> Tensor:
@@ -191,14 +193,14 @@ class ClosedFormObjective:
 
 @dataclass(frozen=True)
 class NCEProblem:
-    """Estimate the data's parameter by telling data from noise: family, θ* (data) and θ_q (noise).
+    """Estimate the parameter of the data by telling data from noise: family, θ* (data) and θ_q (noise).
 
     >>> problem = NCEProblem(GaussianMean(), (16.0,), (0.0,))
     >>> problem.loss(problem.tau_star)              # 1.919388e-15
     >>> problem.grad(problem.tau_q, kind="ence")
     >>> problem.loss(problem.tau_q, mode="sample", n=1000, rng=sl.rng(0))
 
-    Coordinates are τ = [θ, α] with the log-partition function α free; `tau_star` and `tau_q` are those of P* and Q.
+    Coordinates are τ = [θ, α] with a free log-partition α; `tau_star` and `tau_q` are those of P* and Q.
     """
 
     family: ExponentialFamily
@@ -235,7 +237,7 @@ class NCEProblem:
         return QuadratureObjective(self, margin_loss(kind), points or self.points)
 
     def sample(
-        self, kind: str = "nce", *, n: int, rng: torch.Generator, stabiliser: Stabiliser | None = None
+        self, kind: str = "nce", *, n: int, rng: Generator, stabiliser: Stabiliser | None = None
     ) -> SampleObjective:
         """The loss on n fresh draws from P* and n from Q."""
         data = self.family.draw(n, self.theta_data, rng=rng)
@@ -258,7 +260,7 @@ class NCEProblem:
         return SampleObjective(margin_loss(kind), tau_q, sides[0], sides[1], stabiliser or Stabiliser())
 
     def objective(
-        self, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: torch.Generator | None = None
+        self, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: Generator | None = None
     ) -> ContrastiveObjective:
         """`population` or `sample`, by name."""
         choice("mode", mode, ("population", "sample"))
@@ -268,17 +270,23 @@ class NCEProblem:
             raise BadInput("mode 'sample' draws examples: give it rng=sandlab.rng(seed)")
         return self.sample(kind, n=n, rng=rng)
 
-    def loss(self, tau: Coordinates, kind: str = "nce", mode: str = "population", **draws) -> Tensor:
-        """L(τ)."""
-        return self.objective(kind, mode, **draws).log_loss(self._checked(tau)).exp()
+    def loss(
+        self, tau: Given, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: Generator | None = None
+    ) -> Tensor:
+        """L(τ); `n` and `rng` are for mode "sample"."""
+        return self.objective(kind, mode, n, rng).log_loss(self._checked(tau)).exp()
 
-    def grad(self, tau: Coordinates, kind: str = "nce", mode: str = "population", **draws) -> Tensor:
+    def grad(
+        self, tau: Given, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: Generator | None = None
+    ) -> Tensor:
         """∇L(τ)."""
-        return self.objective(kind, mode, **draws).gradient(self._checked(tau)).value
+        return self.objective(kind, mode, n, rng).gradient(self._checked(tau)).value
 
-    def hess(self, tau: Coordinates, kind: str = "nce", mode: str = "population", **draws) -> Tensor:
+    def hess(
+        self, tau: Given, kind: str = "nce", mode: str = "population", n: int = 10_000, rng: Generator | None = None
+    ) -> Tensor:
         """∇²L(τ)."""
-        return self.objective(kind, mode, **draws).hessian(self._checked(tau)).value
+        return self.objective(kind, mode, n, rng).hessian(self._checked(tau)).value
 
     def kl(self) -> float:
         """KL(P* ‖ Q)."""
@@ -292,11 +300,11 @@ class NCEProblem:
         """‖τ − τ*‖₂."""
         return (tau - self.tau_star.to(tau.device)).norm(dim=-1)
 
-    def maximum_likelihood(self, n: int, *, rng: torch.Generator) -> Tensor:
+    def maximum_likelihood(self, n: int, *, rng: Generator) -> Tensor:
         """τ of the maximum-likelihood estimate from n draws of the data: the statistical reference."""
         return self.family.coordinates(self.family.fit(self.family.draw(n, self.theta_data, rng=rng)))
 
-    def _checked(self, tau: Coordinates) -> Tensor:
+    def _checked(self, tau: Given) -> Tensor:
         tau = torch.as_tensor(tau, dtype=torch.float64)
         if tau.ndim == 0 or tau.shape[-1] != len(self.tau_q):
             raise BadInput(

@@ -1,4 +1,4 @@
-"""The best step size under a fixed budget, by the loss on fresh samples or by the distance to the truth."""
+"""The best step size within a fixed budget, by the loss on fresh samples or by the distance to the truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandlab.errors import BadInput, choice, integer
 from sandlab.learning.nce.descent import optimise
 from sandlab.learning.nce.losses import Stabiliser
 from sandlab.learning.nce.problem import NCEProblem
-from sandlab.random import rng as generator
+from sandlab.random import rng
 
 __all__ = ["SELECTION_RULES", "RateSearch", "search_rate"]
 
@@ -72,10 +72,10 @@ def search_rate(
             steps=steps,
             gradient=gradient,
             batch=batch,
-            rng=generator(seed, "training"),
+            rng=rng(seed, "training"),
             stabiliser=stabiliser,
         )
-        held_out = problem.sample(kind, n=fresh, rng=generator(seed, "fresh"))
+        held_out = problem.sample(kind, n=fresh, rng=rng(seed, "fresh"))
         best.append(path.best.mT.numpy())
         losses.append(held_out.log_loss(path.tau[-1]).exp().numpy())
     return RateSearch(vector.numpy(), np.stack(best, axis=1), np.stack(losses, axis=1))

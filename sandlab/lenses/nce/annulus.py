@@ -19,14 +19,15 @@ from sandlab.registry import register
 from sandlab.worlds.nce.families import GaussianMean
 
 __all__ = [
+    "SteepestPoint",
     "TailTerms",
     "annulus_points",
     "decay_exponent",
-    "flattest_ring",
     "in_annulus",
     "in_region",
     "mean_distance",
     "radial_gradient",
+    "steepest_point",
     "tail_terms",
 ]
 
@@ -90,7 +91,7 @@ class TailTerms:
 def tail_terms(tau: Float[Tensor, "*lead two"], distance: float) -> TailTerms:
     """T₁ … T₄ and their first moments, by the exact normal distribution function (b > 0).
 
-    Each is a Gaussian of mean μ and log-mass k cut at x₀: ∫_{x<x₀} = e^k Φ(x₀ − μ), with moment
+    Each is a Gaussian of mean μ and log-mass k truncated at x₀: ∫_{x<x₀} = e^k Φ(x₀ − μ), with moment
     e^k (μΦ(x₀ − μ) − φ(x₀ − μ)); to the right of x₀, e^k Φ(μ − x₀) and e^k (μΦ(μ − x₀) + φ(x₀ − μ)).
     They bound the gradient: |∫ q(p − p*)/(p + q)| ≤ T₁ + T₂ + T₃ + T₄. Source: Liu 2024, eqs. 4.16, 4.27–4.34.
     """
@@ -110,7 +111,7 @@ def tail_terms(tau: Float[Tensor, "*lead two"], distance: float) -> TailTerms:
 
 
 def radial_gradient(problem: NCEProblem, tau: Float[Tensor, "*lead two"], kind: str = "nce") -> Float[Tensor, "*lead"]:
-    """log |⟨∇L(τ), (τ* − τ)/‖τ* − τ‖⟩|: the log of what one unit of step brings a descent closer to τ*."""
+    """log |⟨∇L(τ), (τ* − τ)/‖τ* − τ‖⟩|: the log of how much closer to τ* a unit step of descent comes."""
     gradient = problem.population(kind, points=1001).gradient(tau)
     toward = problem.tau_star - tau
     inner = (gradient.mantissa * toward).sum(-1) / toward.norm(dim=-1)
@@ -126,16 +127,31 @@ def decay_exponent(problem: NCEProblem, tau: Float[Tensor, "*lead two"]) -> Floa
     return -8 * radial_gradient(problem, tau) / mean_distance(problem) ** 2
 
 
-def flattest_ring(problem: NCEProblem, *, radii: int = 9, angles: int = 180) -> dict[str, float]:
-    """On the annulus: log of the largest radial gradient, the smallest exponent κ, and where it is attained."""
+@dataclass(frozen=True)
+class SteepestPoint:
+    """The point (b, c) of the annulus with the largest radial gradient.
+
+    log_gradient   log of that gradient; exponent: the κ of e^(−κR²/8), smallest there
+    inside         share of the annulus that lies in V
+    """
+
+    b: float
+    c: float
+    log_gradient: float
+    exponent: float
+    inside: float
+
+
+def steepest_point(problem: NCEProblem, *, radii: int = 9, angles: int = 180) -> SteepestPoint:
+    """Where on the annulus the radial gradient is largest, and how large it is."""
     distance = mean_distance(problem)
     points = annulus_points(distance, radii=radii, angles=angles).flatten(0, 1)
     logs = radial_gradient(problem, points).numpy()
     worst = int(np.argmax(logs))
-    return {
-        "log_largest": float(logs[worst]),
-        "exponent": float(-8 * logs[worst] / distance**2),
-        "b": float(points[worst, 0]),
-        "c": float(points[worst, 1]),
-        "inside_region": float(in_region(points, distance).double().mean()),
-    }
+    return SteepestPoint(
+        b=float(points[worst, 0]),
+        c=float(points[worst, 1]),
+        log_gradient=float(logs[worst]),
+        exponent=float(-8 * logs[worst] / distance**2),
+        inside=float(in_region(points, distance).double().mean()),
+    )

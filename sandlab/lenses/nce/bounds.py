@@ -1,4 +1,4 @@
-"""How many steps the theorems demand of, or promise to, each descent method."""
+"""How many steps each descent method needs at least, or at most, according to the theorems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sandlab.errors import BadInput, number
 from sandlab.learning.nce.problem import NCEProblem
-from sandlab.lenses.nce.annulus import flattest_ring, mean_distance
+from sandlab.lenses.nce.annulus import mean_distance, steepest_point
 from sandlab.lenses.nce.constants import (
     condition_number,
     curvature_range,
@@ -27,7 +27,7 @@ def gd_step_lower_bound(problem: NCEProblem, rate: float) -> float:
     """
     number("rate", rate, low=0.0)
     distance = mean_distance(problem)
-    return math.log(0.05 * distance) - math.log(rate) - flattest_ring(problem)["log_largest"]
+    return math.log(0.05 * distance) - math.log(rate) - steepest_point(problem).log_gradient
 
 
 @register("lenses")
@@ -39,13 +39,13 @@ def newton_step_lower_bound(problem: NCEProblem, rate: float | None = None) -> f
     """
     curvature = curvature_range(problem)
     rate = curvature.newton_rate if rate is None else number("rate", rate, low=0.0)
-    per_step = math.log(rate) - curvature.log_smallest + flattest_ring(problem)["log_largest"]
+    per_step = math.log(rate) - curvature.log_smallest + steepest_point(problem).log_gradient
     return math.log(0.05 * mean_distance(problem)) - per_step
 
 
 @dataclass(frozen=True)
 class NormalisedBound:
-    """A promise for normalised descent: within `steps` steps of size `rate`, some iterate is `target` close."""
+    """A guarantee for normalised descent: within `steps` steps of size `rate`, an iterate is within `target` of τ*."""
 
     rate: float
     steps: float

@@ -127,7 +127,7 @@ def hessian_neighbourhood(
 ) -> HessianNeighbourhood:
     """How much the Hessian changes within `radius` (default 1/β_Z) of τ*, measured on directions × shells.
 
-    Directions are evenly spaced angles in two coordinates, random beyond (from `rng`). The theory's values for eNCE
+    Directions are evenly spaced angles in two coordinates, random ones (`rng`) in more. The theory's values for eNCE
     are β_u ≤ 2e·λ_max/λ_min and β_l ≥ (1/2e)·λ_min/λ_max. Source: Liu 2024 (thesis), assumption 15 and lemma 54.
     """
     if radius is None:

@@ -1,11 +1,11 @@
-"""Pictures of contrastive losses: heat maps and surfaces over (b, c), paths on them, the density chasm, a film."""
+"""Pictures of contrastive losses: heat maps and surfaces over (b, c) with paths, the density chasm, an animation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from mpl_toolkits.mplot3d import Axes3D
 
 __all__ = ["NCELandscape", "animate_path", "draw_chasm", "draw_landscape", "draw_surface", "nce_landscape"]
 
@@ -40,6 +42,11 @@ class NCELandscape:
     log_loss: np.ndarray
     log_norm: np.ndarray
     log_condition: np.ndarray
+
+    def values(self, what: str) -> np.ndarray:
+        """The map called "log_loss", "log_norm" or "log_condition"."""
+        maps = {"log_loss": self.log_loss, "log_norm": self.log_norm, "log_condition": self.log_condition}
+        return maps[choice("what", what, maps)]
 
 
 @register("lenses")
@@ -70,23 +77,20 @@ def draw_landscape(
     landscape: NCELandscape,
     what: str = "log_norm",
     *,
-    paths: Mapping[str, Tensor] | None = None,
+    paths: Mapping[str, Tensor | np.ndarray] | None = None,
     contours: int = 8,
 ) -> None:
     """A heat map with contour lines of one of the three maps, and named paths (step, [b, c]) drawn on it."""
-    choice("what", what, _TITLES)
-    values = getattr(landscape, what)
+    values = landscape.values(what)
     axis.grid(False)
     mesh = axis.pcolormesh(landscape.b, landscape.c, values, shading="auto", rasterized=True, cmap="cividis")
     axis.contour(
         landscape.b, landscape.c, values, levels=contours, colors="white", linewidths=0.5, linestyles="solid", alpha=0.6
     )
     axis.figure.colorbar(mesh, ax=axis, shrink=0.9, label=_TITLES[what])
-    for place, (name, path) in enumerate((paths or {}).items()):
-        colour = ("#ff6b6b", "#ffffff", "#7ee081", "#ffd166", "#9ad1ff")[place % 5]
-        axis.plot(
-            path[:, 0], path[:, 1], color=colour, linewidth=max(1.0, 2.8 - 0.5 * place), label=name, linestyle="-"
-        )
+    for index, (name, path) in enumerate((paths or {}).items()):
+        colour, width = ("#ff6b6b", "#ffffff", "#7ee081", "#ffd166", "#9ad1ff")[index % 5], max(1.0, 2.8 - 0.5 * index)
+        axis.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, label=name, linestyle="-")
         axis.plot(path[-1:, 0], path[-1:, 1], color=colour, marker="o", markersize=4)
     axis.set(xlabel="slope b", ylabel="log-partition c")
     axis.set_xlim(landscape.b[0], landscape.b[-1])
@@ -95,17 +99,16 @@ def draw_landscape(
 
 def draw_surface(
     figure: Figure,
-    place: Any,
+    position: int,
     landscape: NCELandscape,
     what: str = "log_loss",
     *,
-    paths: Mapping[str, Tensor] | None = None,
-) -> Axes:
-    """The same map as a surface in space, with paths lying on it; `place` is a subplot position such as 121."""
-    choice("what", what, _TITLES)
-    values = getattr(landscape, what)
+    paths: Mapping[str, Tensor | np.ndarray] | None = None,
+) -> Axes3D:
+    """The same map as a surface, with the paths on it; `position` is a subplot position such as 121."""
+    values = landscape.values(what)
     with style():
-        axis: Any = figure.add_subplot(place, projection="3d")
+        axis = cast("Axes3D", figure.add_subplot(position, projection="3d"))
         grid = np.meshgrid(landscape.b, landscape.c)
         axis.plot_surface(*grid, values, cmap="cividis", alpha=0.85, rcount=60, ccount=60, rasterized=True, zorder=1)
         for name, path in (paths or {}).items():
@@ -118,8 +121,8 @@ def draw_surface(
 def _interpolate(landscape: NCELandscape, values: np.ndarray, path: np.ndarray) -> np.ndarray:
     from scipy.interpolate import RegularGridInterpolator
 
-    look = RegularGridInterpolator((landscape.c, landscape.b), values, bounds_error=False, fill_value=np.nan)
-    return look(path[:, ::-1])
+    height = RegularGridInterpolator((landscape.c, landscape.b), values, bounds_error=False, fill_value=np.nan)
+    return np.asarray(height(path[:, ::-1]))
 
 
 def draw_chasm(
@@ -153,7 +156,7 @@ def draw_chasm(
 
 
 def animate_path(problem: NCEProblem, path: Tensor, *, frames: int = 60) -> FuncAnimation:
-    """A film of a descent: the model's density between noise and data on the left, the point (b, c) on the right.
+    """An animation of a descent: the model's density between noise and data on the left, the point (b, c) on the right.
 
     Save it with `animation.save("descent.gif", writer="pillow")` or show it with `animation.to_jshtml()`.
     """
@@ -177,7 +180,7 @@ def animate_path(problem: NCEProblem, path: Tensor, *, frames: int = 60) -> Func
         (point,) = right.plot([], [], "o")
         right.set(xlabel="slope b", ylabel="log-partition c")
 
-    def show(frame: int) -> tuple[Any, Any]:
+    def show(frame: int) -> tuple[Line2D, Line2D]:
         tau = path[frame]
         curve.set_data(x[:, 0], (base + statistics @ tau).clamp(max=5).exp())
         point.set_data([float(tau[0])], [float(tau[1])])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -37,22 +35,22 @@ def attention_jacobians(
     last = stream[-1]
     weights = (stream @ key.T @ (query @ last)).softmax(-1)
     mean = weights @ stream
-    apart = stream - mean
+    centred = stream - mean
     values = stream @ value.T
     heavy = weights.unsqueeze(-1) * values
-    by_key = torch.einsum("ja,b,jc->abc", heavy, query @ last, apart)
-    by_query = torch.einsum("ja,jb,c->abc", heavy, apart @ key.T, last)
+    by_key = torch.einsum("ja,b,jc->abc", heavy, query @ last, centred)
+    by_query = torch.einsum("ja,jb,c->abc", heavy, centred @ key.T, last)
     pull = key.T @ (query @ last)
     by_stream = torch.einsum("i,ac->aic", weights, value)
-    by_stream = by_stream + torch.einsum("i,ia,c->aic", weights, apart @ value.T, pull)
-    by_stream[:, -1] += torch.einsum("ja,jc->ac", heavy, apart @ key.T @ query)
+    by_stream = by_stream + torch.einsum("i,ia,c->aic", weights, centred @ value.T, pull)
+    by_stream[:, -1] += torch.einsum("ja,jc->ac", heavy, centred @ key.T @ query)
     by_value = torch.einsum("ab,c->abc", torch.eye(len(value), dtype=mean.dtype, device=mean.device), mean)
     return {"value": by_value, "key": by_key, "query": by_query, "stream": by_stream}
 
 
 @register("lenses")
 def simplified_jacobians(model: SimplifiedTransformer, tokens: Int[Tensor, "time"]) -> dict[str, Tensor]:
-    """∂p/∂θ of the simplified transformer's output law for one sequence, parameter by parameter, without autograd.
+    """∂p/∂θ of the simplified transformer's output probabilities for one sequence, by parameter, without autograd.
 
     a = the last position's weights in layer 2, e_{x_i} its values, ē = Σ a_i e_{x_i}, r̄ = Σ a_i r₁[i], t = the last
     position, r̄_i^(h) = Σ_j σ(A^(h))_{ij} r₀[j], W_h = the inclusion of block h:
@@ -70,10 +68,11 @@ def simplified_jacobians(model: SimplifiedTransformer, tokens: Int[Tensor, "time
     config = model.config
     plain = config.value and not config.merged and config.query_skip and not config.mask_self
     require(plain and config.boundary == "clamp", "model", config, "a plain simplified transformer (Q, K, V, clamp)")
-    first: Any = model.layers[0].attention  # type: ignore[union-attr]
-    second: Any = model.layers[1].attention  # type: ignore[union-attr]
+    weights = dict(model.named_parameters())
+    scores, value = weights["layers.0.attention.weight"], weights["layers.0.attention.value"]
+    query, key = weights["layers.1.attention.query.weight"], weights["layers.1.attention.key.weight"]
     with torch.no_grad():
-        return _simplified(tokens, config.vocab, first.weight, first.value, second.query.weight, second.key.weight)
+        return _simplified(tokens, config.vocab, scores, value, query, key)
 
 
 def _simplified(
@@ -87,11 +86,11 @@ def _simplified(
     copied = torch.einsum("hid,hed->hie", mixed, value)
     r1 = torch.cat([r0, *copied], -1)
     weights = (r1 @ key.T @ (query @ r1[-1])).softmax(-1)
-    apart = r1 - weights @ r1
+    centred = r1 - weights @ r1
     contrast = weights.unsqueeze(-1) * (r0 - weights @ r0)
     heavy = weights.unsqueeze(-1) * r0
     pull = (key.T @ (query @ r1[-1])).unflatten(0, (heads + 1, states))[1:]
-    push = (apart @ key.T @ query).unflatten(1, (heads + 1, states))[:, 1:]
+    push = (centred @ key.T @ query).unflatten(1, (heads + 1, states))[:, 1:]
     by_value = torch.einsum("ia,hb,hic->ahbc", contrast, pull, mixed)
     by_value = by_value + torch.einsum("ia,ihb,hc->ahbc", contrast, push, mixed[:, -1])
     # V (r₀[j] − r̄_i) for every pair, in the copied coordinates.
@@ -103,6 +102,6 @@ def _simplified(
     return {
         "layers.0.attention.weight": inner,
         "layers.0.attention.value": by_value,
-        "layers.1.attention.query.weight": torch.einsum("ia,ib,c->abc", heavy, apart @ key.T, r1[-1]),
-        "layers.1.attention.key.weight": torch.einsum("ia,b,ic->abc", heavy, query @ r1[-1], apart),
+        "layers.1.attention.query.weight": torch.einsum("ia,ib,c->abc", heavy, centred @ key.T, r1[-1]),
+        "layers.1.attention.key.weight": torch.einsum("ia,b,ic->abc", heavy, query @ r1[-1], centred),
     }

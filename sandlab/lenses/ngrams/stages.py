@@ -1,11 +1,11 @@
-"""Stage-wise learning: plateaus of a loss curve, what is computed on each, and where the heads look meanwhile."""
+"""Stage-wise learning: plateaus of a loss curve, what the model computes on each, and where its heads attend."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,12 +19,24 @@ from sandlab.registry import register
 from sandlab.worlds.base import Batch
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
-__all__ = ["Plateau", "TrainingFilm", "head_lag_mass", "name_plateaus", "nearest_lag_set", "plateaus"]
+if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.image import AxesImage
+
+__all__ = [
+    "AttentionSnapshots",
+    "NearestEstimator",
+    "Plateau",
+    "head_lag_mass",
+    "name_plateaus",
+    "nearest_lag_set",
+    "plateaus",
+]
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """An interval of steps on which the loss hardly moves, its mean loss, and the name it was given."""
+    """An interval of steps on which the loss hardly moves, its loss, and its name."""
 
     start: int
     stop: int
@@ -42,37 +54,37 @@ def plateaus(
     resolution: float = 0.03,
     points: int = 300,
 ) -> list[Plateau]:
-    """Segment a loss curve into the intervals on which it hardly moves, without any help from labels.
+    """The intervals on which a loss curve hardly moves, found from the curve alone.
 
     The curve (averaged down to `points` values) is fitted by a piecewise constant: the partition that minimises
     Σ (loss − mean of its segment)² + λ · segments, found exactly by dynamic programming, with λ from the noise of
-    neighbouring values and from `resolution`, the smallest step worth seeing as a share of the whole fall. A plateau is
+    neighbouring values and from `resolution`, the smallest drop worth seeing as a share of the total drop. A plateau is
     the longest part of a segment whose slope is below `flatness` of the mean slope of the whole curve, if it covers at
-    least `shortest` of the steps (a segment's ends may belong to the fall beside it); neighbours closer than
-    `resolution` are one.
+    least `shortest` of the steps (the ends of a segment may belong to the drop next to it); neighbours closer than
+    `resolution` are merged.
     """
     number("shortest", shortest, low=0.0, high=1.0)
     number("flatness", flatness, low=0.0)
     steps, curve = np.asarray(steps, dtype=float), np.asarray(loss, dtype=float)
     require(len(steps) == len(curve) and len(curve) >= 8, "loss", len(curve), "at least 8 values, one per step")
     steps, curve = _blocks(steps, points), _blocks(curve, points)
-    fall, span = float(np.quantile(curve, 0.98) - np.quantile(curve, 0.02)), steps[-1] - steps[0]
-    if fall <= 0:
+    drop, span = float(np.quantile(curve, 0.98) - np.quantile(curve, 0.02)), steps[-1] - steps[0]
+    if drop <= 0:
         return [Plateau(int(steps[0]), int(steps[-1]), float(curve.mean()))]
-    noise = float(np.median(np.abs(np.diff(curve)))) / 0.954  # of one value, were neighbours equal but for it
-    price = 3 * noise**2 * np.log(len(curve)) + 0.5 * shortest * len(curve) * (resolution * fall) ** 2
+    noise = float(np.median(np.abs(np.diff(curve)))) / 0.954  # of one value, if neighbours differ by noise only
+    price = 3 * noise**2 * np.log(len(curve)) + 0.5 * shortest * len(curve) * (resolution * drop) ** 2
     found = []
     for first, last in _partition(curve, price):
-        part = _flat_part(steps[first : last + 1], curve[first : last + 1], flatness * fall / span, shortest * span)
+        part = _flat_part(steps[first : last + 1], curve[first : last + 1], flatness * drop / span, shortest * span)
         if part is not None:
             inside = slice(first + part[0], first + part[1] + 1)
             middle = float(np.median(curve[inside]))
             found.append(Plateau(int(steps[inside][0]), int(steps[inside][-1]), middle))
-    return _joined(found, resolution * fall)
+    return _merged(found, resolution * drop)
 
 
 def name_plateaus(found: Sequence[Plateau], levels: Mapping[str, float]) -> list[Plateau]:
-    """Give each plateau the name of the estimator whose loss is nearest to its own."""
+    """Name each plateau after the estimator whose loss is nearest to it."""
     return [
         Plateau(each.start, each.stop, each.loss, min(levels, key=lambda name: abs(levels[name] - each.loss)))
         for each in found
@@ -94,38 +106,49 @@ def head_lag_mass(
     return torch.stack(lags, -1)
 
 
+@dataclass(frozen=True)
+class NearestEstimator:
+    """The counting estimator nearest to a model's predictions, one entry per member.
+
+    name       of the nearest estimator; distance: E‖p_θ − p̂‖₁ to it
+    distances  name → distance to that set of lags at its best smoothing
+    """
+
+    name: list[str]
+    distance: np.ndarray
+    distances: dict[str, np.ndarray]
+
+
 @register("lenses")
 def nearest_lag_set(
     model: nn.Module, world: InContextNgrams, batch: Batch, *, smoothings: Sequence[float] = (0.0, 0.25, 0.5, 1.0, 2.5)
-) -> dict[str, Any]:
+) -> NearestEstimator:
     """Which counting estimator the model's predictions are nearest to, over all sets of lags and a grid of β.
 
-    Distance E‖p_θ − p̂_{N,β}‖₁. Returns, for each member, the winner's name and distance, and the distances of all sets
-    (each at its best β).
+    Distance E‖p_θ − p̂_{N,β}‖₁, for each member of a population.
     """
     with evaluating(model), torch.no_grad():
         predicted = log_predictions(model, batch).double().exp()
     predicted = predicted.unsqueeze(0) if predicted.ndim == batch.mask.ndim + 1 else predicted
     distances: dict[str, np.ndarray] = {}
-    asked = batch.mask.shape[-1]
+    last_only = batch.mask.shape[-1] == 1
     for smoothing in smoothings:
         for name, estimate in world.subsets(smoothing).items():
-            whole = estimate.probabilities(batch.inputs) if asked > 1 else estimate.last_probabilities(batch.inputs)
-            law = (whole if asked > 1 else whole.unsqueeze(-2)).to(predicted)
-            apart = (predicted - law).abs().sum(-1)[:, batch.mask].mean(-1).cpu().numpy()
-            distances[name] = np.minimum(distances[name], apart) if name in distances else apart
+            read = estimate.last_probabilities if last_only else estimate.probabilities
+            probs = read(batch.inputs).reshape(*batch.mask.shape, -1).to(predicted)
+            distance = (predicted - probs).abs().sum(-1)[:, batch.mask].mean(-1).cpu().numpy()
+            distances[name] = np.minimum(distances.get(name, np.inf), distance)
     names = list(distances)
     table = np.stack([distances[name] for name in names])
-    best = table.argmin(0)
-    return {"nearest": [names[place] for place in best], "distance": table.min(0), "distances": distances}
+    return NearestEstimator([names[index] for index in table.argmin(0)], table.min(0), distances)
 
 
-class TrainingFilm:
-    """A training callback that keeps attention maps at each evaluation; `save` writes them as an animated picture.
+class AttentionSnapshots:
+    """A training callback that keeps the attention maps of each evaluation; `save` writes them as an animated GIF.
 
-    >>> film = TrainingFilm(probe_tokens, names="layers.0.attention.pattern")
-    >>> train(model, world, steps=2000, rng=rng(0), callbacks=[film], every=50)
-    >>> film.save("film.gif")
+    >>> snapshots = AttentionSnapshots(probe_tokens, names="layers.0.attention.pattern")
+    >>> train(model, world, steps=2000, rng=rng(0), callbacks=[snapshots], every=50)
+    >>> snapshots.save("attention.gif")
     """
 
     def __init__(self, inputs: Tensor, *, names: str = "*attention.pattern") -> None:
@@ -133,17 +156,17 @@ class TrainingFilm:
         self.steps: list[int] = []
         self.frames: dict[str, list[np.ndarray]] = {}
 
-    def __call__(self, step: int, model: nn.Module, metrics: Any = None) -> None:
+    def __call__(self, step: int, model: nn.Module, metrics: object = None) -> None:
         self.steps.append(step)
         for name, pattern in attention_maps(model, self.inputs, names=self.names).items():
             self.frames.setdefault(name, []).append(pattern.float().cpu().numpy())
 
     def maps(self, name: str) -> np.ndarray:
-        """(moment, *member, head, query, key)."""
+        """(evaluation, *member, head, query, key)."""
         return np.stack(self.frames[name])
 
-    def draw(self, *, member: int | None = None, titles: Sequence[str] = ()) -> Any:
-        """An animation over training of every recorded head."""
+    def draw(self, *, member: int | None = None, titles: Sequence[str] = ()) -> FuncAnimation:
+        """An animation of every recorded head over training."""
         from matplotlib.animation import FuncAnimation
 
         from sandlab.figures import heatmap, new
@@ -157,17 +180,17 @@ class TrainingFilm:
         for axis, (label, maps) in zip(axes, panels):
             heatmap(axis, maps[0], title=f"layer.head {label}", low=0.0, high=1.0, bar=False)
 
-        def show(moment: int) -> list[Any]:
-            text = titles[moment] if moment < len(titles) else f"step {self.steps[moment]}"
+        def show(index: int) -> list[AxesImage]:
+            text = titles[index] if index < len(titles) else f"step {self.steps[index]}"
             figure.suptitle(text, x=0.01, ha="left")
             for axis, (_, maps) in zip(axes, panels):
-                axis.images[0].set_data(maps[moment])
+                axis.images[0].set_data(maps[index])
             return [axis.images[0] for axis in axes]
 
         return FuncAnimation(figure, show, frames=len(self.steps), interval=120)
 
     def save(self, path: str | Path, *, member: int | None = None) -> Path:
-        """Write the film as an animated GIF."""
+        """Write the animation as a GIF."""
         from sandlab.figures import save_film
 
         return save_film(self.draw(member=member), path)
@@ -214,13 +237,13 @@ def _flat_part(steps: np.ndarray, curve: np.ndarray, steepest: float, shortest: 
     return int(first), int(last)
 
 
-def _joined(found: list[Plateau], tolerance: float) -> list[Plateau]:
-    joined: list[Plateau] = []
+def _merged(found: list[Plateau], tolerance: float) -> list[Plateau]:
+    merged: list[Plateau] = []
     for each in found:
-        if joined and abs(joined[-1].loss - each.loss) < tolerance:
-            last = joined[-1]
+        if merged and abs(merged[-1].loss - each.loss) < tolerance:
+            last = merged[-1]
             weights = [last.stop - last.start, each.stop - each.start]
-            joined[-1] = Plateau(last.start, each.stop, float(np.average([last.loss, each.loss], weights=weights)))
+            merged[-1] = Plateau(last.start, each.stop, float(np.average([last.loss, each.loss], weights=weights)))
         else:
-            joined.append(each)
-    return joined
+            merged.append(each)
+    return merged

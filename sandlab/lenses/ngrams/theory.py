@@ -1,7 +1,7 @@
-"""Why sub-n-grams hold training up: population gradients at the points that compute a counting estimator.
+"""Why sub-n-grams slow training down: population gradients at the weights that compute a counting estimator.
 
-Exact sums over all sequences where there are few, Monte Carlo with error bars elsewhere, and the closed form of the one
-block of the gradient that survives as the temperature grows.
+Exact sums over all sequences where there are few, Monte Carlo estimates with error bars elsewhere, and the closed form
+of the one block of the gradient that survives as the temperature grows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,14 +21,15 @@ from torch.func import functional_call, jacrev, vmap
 from sandlab.errors import integer, require
 from sandlab.lenses.predictions import log_predictions
 from sandlab.registry import register
-from sandlab.worlds.base import Batch
-from sandlab.worlds.markov.chain import MarkovChain, context_numbers
+from sandlab.worlds.base import Batch, World
+from sandlab.worlds.markov.chain import MarkovChain, context_indices
 from sandlab.worlds.ngrams.estimators import CountingEstimator
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 __all__ = [
     "GradientEstimate",
     "KeyGradient",
+    "Stationarity",
     "covered",
     "enumerate_world",
     "exact_gradient",
@@ -44,24 +44,24 @@ __all__ = [
 
 
 def enumerate_world(world: MarkovChain | InContextNgrams) -> Batch:
-    """Every sequence the world can produce, with the exact law of its next token; truth["probability"] adds up to 1.
+    """Every sequence of the world with its exact next-token distribution; truth["probability"] sums to 1.
 
-    For in-context n-grams the kernel is integrated out: the loss is linear in the soft target, so its mean given the
-    sequence, the Bayes law, takes the target's place.
+    For in-context n-grams the kernel is integrated out: the loss is linear in the soft target, which may therefore be
+    replaced by its mean given the sequence, the Bayes prediction.
     """
     states, length = world.vocab, world.length
     count = states**length
-    require(count <= 2**20, "length", length, f"short enough for 2^20 sequences, {count} asked")
+    require(count <= 2**20, "length", length, f"short enough for 2^20 sequences, not {count}")
     tokens = torch.cartesian_prod(*[torch.arange(states)] * length).reshape(count, length)
     if isinstance(world, MarkovChain):
         logs = world.oracle(Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))
-        law = world.marginal() if world.start == "stationary" else torch.full((states,), 1 / states).double()
+        first = world.marginal() if world.start == "stationary" else torch.full((states,), 1 / states).double()
     else:
         require(world.start == "uniform", "start", world.start, "'uniform'", "only there the oracle is exact")
         logs = CountingEstimator(states, world.parents, world.concentration)(tokens)
-        law = torch.full((states,), 1 / states, dtype=torch.float64)
+        first = torch.full((states,), 1 / states, dtype=torch.float64)
     steps = logs[:, :-1].gather(-1, tokens[:, 1:].unsqueeze(-1)).squeeze(-1)
-    probability = (law.log()[tokens[:, 0]] + steps.sum(-1)).exp()
+    probability = (first.log()[tokens[:, 0]] + steps.sum(-1)).exp()
     mask = torch.ones(count, 1, dtype=torch.bool)
     return Batch(tokens, logs[:, -1:].exp(), mask, {"probability": probability})
 
@@ -86,42 +86,51 @@ def score_gradient(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     return dict(zip(names, torch.autograd.grad(surrogate, parameters)))
 
 
-@register("lenses")
-def stationarity_condition(
-    model: nn.Module, chain: MarkovChain, length: int, lags: tuple[int, ...]
-) -> dict[str, float]:
-    """Whether a model meets the sufficient condition for a stationary point that sees only part of the past.
+@dataclass(frozen=True)
+class Stationarity:
+    """How far a model is from the sufficient condition for a stationary point that sees only part of the past.
 
     score_spread    how much ∂ log p_θ(x) varies among sequences with the same tokens at the lags (0: not at all)
     prediction_gap  max |p_θ(x) − p_τ(·|those tokens)|
     gradient_norm   ‖∇L‖ of the population loss: 0 when both are 0, although p_θ differs from p_τ(·|x)
-    oracle_gap      max |p_θ(x) − p_τ(·|x)|, to see that the point is not the optimum
+    oracle_gap      max |p_θ(x) − p_τ(·|x)|: above 0, the point is not the optimum
+    """
+
+    score_spread: float
+    prediction_gap: float
+    gradient_norm: float
+    oracle_gap: float
+
+
+@register("lenses")
+def stationarity_condition(model: nn.Module, chain: MarkovChain, length: int, lags: tuple[int, ...]) -> Stationarity:
+    """Whether a model that sees only the tokens at `lags` meets the sufficient condition for a stationary point.
 
     Computed by enumeration on one fixed chain with a stationary start.
     Source: Varre, Yüce and Flammarion 2025, Proposition 3 and Remark C.2.
     """
     world = MarkovChain(chain.kernel, length=length)
     batch = enumerate_world(world)
-    rows = context_numbers(batch.inputs, world.states, tuple(lags), length)[:, -1]
+    rows = context_indices(batch.inputs, world.states, tuple(lags), length)[:, -1]
     limited = world.conditional(tuple(lags))[rows]
-    laws = log_predictions(model, batch).exp().detach()[:, 0]
+    probs = log_predictions(model, batch).exp().detach()[:, 0]
     scores = _scores(model, batch.inputs)
     spread = 0.0
     for row in rows.unique():
         same = scores[rows == row]
         spread = max(spread, float((same.amax(0) - same.amin(0)).max()))
     gradients = exact_gradient(model, batch).values()
-    return {
-        "score_spread": spread,
-        "prediction_gap": float((laws - limited).abs().max()),
-        "gradient_norm": math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients)),
-        "oracle_gap": float((laws - batch.targets[:, 0]).abs().max()),
-    }
+    return Stationarity(
+        score_spread=spread,
+        prediction_gap=float((probs - limited).abs().max()),
+        gradient_norm=math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients)),
+        oracle_gap=float((probs - batch.targets[:, 0]).abs().max()),
+    )
 
 
 @dataclass(frozen=True)
 class GradientEstimate:
-    """A Monte Carlo estimate of a population gradient, with what sampling noise does to its norm.
+    """A Monte Carlo estimate of a population gradient, and how much of its norm is sampling noise.
 
     mean     parameter → mean gradient
     norm     parameter (and "all") → ‖mean‖, which noise alone makes positive
@@ -139,7 +148,7 @@ class GradientEstimate:
 
 @register("lenses")
 def monte_carlo_gradient(
-    model: nn.Module, world: Any, examples: int, *, rng: torch.Generator, chunk: int = 1024
+    model: nn.Module, world: World, examples: int, *, rng: torch.Generator, chunk: int = 1024
 ) -> GradientEstimate:
     """The population gradient from fresh samples of a world with soft targets, chunk by chunk, with error bars."""
     integer("examples", examples, low=2 * chunk)
@@ -204,15 +213,15 @@ def key_gradient(
     """
     integer("order", order, low=1, high=world.length)
     estimator = CountingEstimator.of_order(world.states, order, boundary="clamped")
+    require(world.targets == "probs", "targets", world.targets, "'probs'")
     total = squares = torch.zeros(order, world.states, world.states, dtype=torch.float64)
-    require(world.targets == "law", "targets", world.targets, "'law'")
     diagonal, unseen, drawn = [], 0.0, 0
     for size in _sizes(examples, chunk):
         batch = world.sample(size, rng=rng)
         counts = estimator.last_counts(batch.inputs)
         total_count = counts.sum(-1, keepdim=True)
-        law = torch.where(total_count > 0, counts / total_count.clamp(min=1), 1 / world.states)
-        gap = law - batch.targets[:, -1]
+        probs = torch.where(total_count > 0, counts / total_count.clamp(min=1), 1 / world.states)
+        gap = probs - batch.targets[:, -1]
         last = F.one_hot(batch.inputs[:, -order:].flip(-1), world.states).double()
         total = total + torch.einsum("nha,nb->hab", last, gap).cpu()
         squares = squares + torch.einsum("nha,nb->hab", last, gap.square()).cpu()
@@ -269,7 +278,7 @@ def random_like(model: nn.Module, *, rng: torch.Generator) -> nn.Module:
 
 def _loss(model: nn.Module, batch: Batch) -> Tensor:
     logs = log_predictions(model, batch)
-    # 0 · log 0 = 0: a symbol that cannot come costs nothing.
+    # 0 · log 0 = 0: an impossible symbol costs nothing.
     each = -torch.where(batch.targets > 0, batch.targets * logs, 0.0).sum((-1, -2))
     return (_weights(batch) * each).sum()
 
@@ -280,7 +289,7 @@ def _weights(batch: Batch) -> Tensor:
 
 
 def _scores(model: nn.Module, tokens: Tensor) -> Float[Tensor, "example entry"]:
-    """∂ log p_θ(s|x) for every sequence, all symbols and parameters side by side."""
+    """∂ log p_θ(s|x) for every sequence, the entries of all symbols and parameters in one row."""
     parameters = {name: value.detach() for name, value in model.named_parameters()}
 
     def one(values: dict[str, Tensor], sequence: Tensor) -> Tensor:
@@ -293,13 +302,13 @@ def _scores(model: nn.Module, tokens: Tensor) -> Float[Tensor, "example entry"]:
 def _squared_norm(rows: Float[Tensor, "chunk entry"]) -> tuple[float, float]:
     """Unbiased ‖mean‖² from products of different chunks, and its jackknife standard error."""
     count = len(rows)
-    total, own = rows.sum(0), rows.square().sum(-1)
+    total, squares = rows.sum(0), rows.square().sum(-1)
 
     def without(index: int | None) -> float:
         kept = total if index is None else total - rows[index]
-        spent = own.sum() if index is None else own.sum() - own[index]
+        diagonal = squares.sum() if index is None else squares.sum() - squares[index]
         size = count if index is None else count - 1
-        return float((kept.square().sum() - spent) / (size * (size - 1)))
+        return float((kept.square().sum() - diagonal) / (size * (size - 1)))
 
     if count < 3:
         return without(None), math.inf

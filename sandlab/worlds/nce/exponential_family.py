@@ -9,11 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sandlab.errors import BadInput, integer, require
+from sandlab.errors import BadInput, require
 
 __all__ = ["ExponentialFamily", "as_parameter"]
-
-_REACH = 14.0  # standard deviations kept on each side of a density: e^(−98) is below every relative tolerance
 
 
 def as_parameter(values: Sequence[float] | float | Tensor) -> Float[Tensor, "*lead parameters"]:
@@ -27,11 +25,13 @@ class ExponentialFamily:
 
     Estimation without a normaliser frees the last coordinate: p_τ(x) = h(x) exp⟨τ, T(x)⟩ with τ = [θ, α] and
     T = [T̃, −1]. The density is normalised iff α = log Z(θ); τ(θ) = [θ, log Z(θ)] is `coordinates(θ)`.
-    Every method takes any number of leading axes and works on the device of its argument, in float64.
+    Every method accepts any number of leading axes and works on the device of its argument, in float64.
 
-    A subclass gives `parameters` (length of θ), `event` (length of x), `sufficient`, `log_base`, `log_partition`
-    (+∞ where the density cannot be normalised), `mean` and `covariance` of T̃, `draw`, `from_mean`, and `nodes`
-    where sums or integrals over x are feasible. Source: Liu 2024 (thesis, CMU-ML-24-110), section 4.1.1.2.
+    A subclass defines `parameters` (length of θ), `event` (length of x), `log_partition` (+∞ where the density cannot
+    be normalised), `mean` and `covariance` of T̃, `draw`, `from_mean`; `sufficient` and `log_base` unless they are x
+    and 0; and `nodes` where sums or integrals over x are feasible.
+
+    Source: Liu 2024 (thesis, CMU-ML-24-110), section 4.1.1.2.
     """
 
     @property
@@ -46,7 +46,7 @@ class ExponentialFamily:
 
     def sufficient(self, x: Float[Tensor, "*lead event"]) -> Float[Tensor, "*lead parameters"]:
         """T̃(x)."""
-        raise NotImplementedError
+        return x
 
     def log_base(self, x: Float[Tensor, "*lead event"]) -> Float[Tensor, "*lead"]:
         """log h(x)."""
@@ -69,7 +69,7 @@ class ExponentialFamily:
         raise NotImplementedError
 
     def from_mean(self, mean: Float[Tensor, "*lead parameters"]) -> Float[Tensor, "*lead parameters"]:
-        """The θ whose expected statistics are `mean`: the inverse of `mean`, which is the maximum-likelihood map."""
+        """The θ whose expected statistics are `mean`: the inverse of the method `mean`, used for maximum likelihood."""
         raise NotImplementedError
 
     def nodes(
@@ -124,7 +124,7 @@ class ExponentialFamily:
         return middle - (self.log_partition(first) + self.log_partition(second)) / 2
 
     def fit(self, x: Float[Tensor, "n event"]) -> Float[Tensor, " parameters"]:
-        """The maximum-likelihood θ of the draws: the sample mean of T̃, mapped back."""
+        """The maximum-likelihood θ of the draws: `from_mean` of the sample mean of T̃."""
         return self.from_mean(self.sufficient(x.to(torch.float64)).mean(0))
 
     def check(self, theta: Sequence[float] | float | Tensor, name: str = "theta") -> Float[Tensor, " parameters"]:
@@ -155,6 +155,3 @@ class ExponentialFamily:
     def domain(self) -> str:
         """The natural parameter space, in words."""
         return "every finite parameter is allowed"
-
-    def _check_draws(self, n: int) -> None:
-        integer("n", n, low=1)

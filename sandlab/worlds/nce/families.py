@@ -1,4 +1,4 @@
-"""Six exponential families: Gaussian means, diagonal Gaussians, Bernoulli products, Poisson, categorical."""
+"""Five exponential families: Gaussian means, diagonal Gaussians, Bernoulli products, Poisson, categorical."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sandlab.errors import BadInput, integer
-from sandlab.worlds.nce.exponential_family import _REACH, ExponentialFamily, as_parameter
+from sandlab.worlds.nce._draws import standard_normal
+from sandlab.worlds.nce.exponential_family import ExponentialFamily, as_parameter
 
 __all__ = ["BernoulliProduct", "CategoricalFamily", "DiagonalGaussian", "GaussianMean", "PoissonFamily"]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _MOST_NODES = 200_000
+_REACH = 14.0  # standard deviations kept on each side of a density: e^(−98) is below every relative tolerance
 
 
 @dataclass(frozen=True)
-class GaussianMean(ExponentialFamily):
-    """N(θ, I) with known unit variance: h(x) = exp(−‖x‖²/2), T̃(x) = x, log Z = ‖θ‖²/2 + d log √(2π)."""
+class _VectorFamily(ExponentialFamily):
+    """A family over vectors of `dimensions` entries, with one natural parameter per entry unless overridden."""
 
     dimensions: int = 1
 
@@ -36,15 +38,17 @@ class GaussianMean(ExponentialFamily):
     def event(self) -> int:
         return self.dimensions
 
+
+@dataclass(frozen=True)
+class GaussianMean(_VectorFamily):
+    """N(θ, I) with known unit variance: h(x) = exp(−‖x‖²/2), T̃(x) = x, log Z = ‖θ‖²/2 + d log √(2π)."""
+
     def natural(self, mean: float | Tensor) -> Tensor:
         """θ of the Gaussian with this mean: the mean itself."""
         return as_parameter(mean)
 
     def ordinary(self, theta: Tensor) -> dict[str, Tensor]:
         return {"mean": theta}
-
-    def sufficient(self, x: Tensor) -> Tensor:
-        return x
 
     def log_base(self, x: Tensor) -> Tensor:
         return -x.square().sum(-1) / 2
@@ -59,8 +63,8 @@ class GaussianMean(ExponentialFamily):
         return torch.eye(self.dimensions, dtype=theta.dtype, device=theta.device).expand(*theta.shape, self.dimensions)
 
     def draw(self, n: int, theta: Tensor, *, rng: torch.Generator) -> Tensor:
-        self._check_draws(n)
-        return theta.to(rng.device) + _normal(n, self.event, rng)
+        integer("n", n, low=1)
+        return theta.to(rng.device) + standard_normal(n, self.event, rng)
 
     def from_mean(self, mean: Tensor) -> Tensor:
         return mean
@@ -74,24 +78,15 @@ class GaussianMean(ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class DiagonalGaussian(ExponentialFamily):
+class DiagonalGaussian(_VectorFamily):
     """N(μ, diag σ²), mean and variances free: T̃(x) = [−x²/2, x], θ = [1/σ², μ/σ²] =: [a, b], h = 1.
 
     log Z = Σ_i ½ log(2π/a_i) + b_i²/(2a_i), finite iff every precision a_i is positive.
     """
 
-    dimensions: int = 1
-
-    def __post_init__(self) -> None:
-        integer("dimensions", self.dimensions, low=1)
-
     @property
     def parameters(self) -> int:
         return 2 * self.dimensions
-
-    @property
-    def event(self) -> int:
-        return self.dimensions
 
     @property
     def domain(self) -> str:
@@ -130,9 +125,9 @@ class DiagonalGaussian(ExponentialFamily):
         return torch.cat([top, torch.cat([cross, torch.diag_embed(variance)], dim=-1)], dim=-2)
 
     def draw(self, n: int, theta: Tensor, *, rng: torch.Generator) -> Tensor:
-        self._check_draws(n)
+        integer("n", n, low=1)
         values = self.ordinary(theta.to(rng.device))
-        return values["mean"] + values["variance"].sqrt() * _normal(n, self.event, rng)
+        return values["mean"] + values["variance"].sqrt() * standard_normal(n, self.event, rng)
 
     def from_mean(self, mean: Tensor) -> Tensor:
         halves, centre = mean.chunk(2, dim=-1)
@@ -152,21 +147,8 @@ class DiagonalGaussian(ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class BernoulliProduct(ExponentialFamily):
+class BernoulliProduct(_VectorFamily):
     """Independent coins: x ∈ {0,1}^d, T̃(x) = x, P(x_i = 1) = σ(θ_i), log Z = Σ log(1 + e^{θ_i})."""
-
-    dimensions: int = 1
-
-    def __post_init__(self) -> None:
-        integer("dimensions", self.dimensions, low=1)
-
-    @property
-    def parameters(self) -> int:
-        return self.dimensions
-
-    @property
-    def event(self) -> int:
-        return self.dimensions
 
     def natural(self, probability: float | Tensor) -> Tensor:
         """θ of coins with these probabilities of 1: their log-odds."""
@@ -174,9 +156,6 @@ class BernoulliProduct(ExponentialFamily):
 
     def ordinary(self, theta: Tensor) -> dict[str, Tensor]:
         return {"probability": torch.sigmoid(theta)}
-
-    def sufficient(self, x: Tensor) -> Tensor:
-        return x
 
     def log_partition(self, theta: Tensor) -> Tensor:
         return torch.nn.functional.softplus(theta, threshold=50).sum(-1)
@@ -188,7 +167,7 @@ class BernoulliProduct(ExponentialFamily):
         return torch.diag_embed(torch.sigmoid(theta) * torch.sigmoid(-theta))
 
     def draw(self, n: int, theta: Tensor, *, rng: torch.Generator) -> Tensor:
-        self._check_draws(n)
+        integer("n", n, low=1)
         uniform = torch.rand(n, self.event, generator=rng, device=rng.device, dtype=torch.float64)
         return (uniform < torch.sigmoid(theta.to(rng.device))).to(torch.float64)
 
@@ -215,14 +194,11 @@ class PoissonFamily(ExponentialFamily):
         return 1
 
     def natural(self, rate: float | Tensor) -> Tensor:
-        """θ of the Poisson law with this rate: its logarithm."""
+        """θ of the Poisson distribution with this rate: its logarithm."""
         return as_parameter(rate).log()
 
     def ordinary(self, theta: Tensor) -> dict[str, Tensor]:
         return {"rate": theta.exp()}
-
-    def sufficient(self, x: Tensor) -> Tensor:
-        return x
 
     def log_base(self, x: Tensor) -> Tensor:
         return -torch.lgamma(x + 1).sum(-1)
@@ -237,7 +213,7 @@ class PoissonFamily(ExponentialFamily):
         return theta.exp().unsqueeze(-1)
 
     def draw(self, n: int, theta: Tensor, *, rng: torch.Generator) -> Tensor:
-        self._check_draws(n)
+        integer("n", n, low=1)
         return torch.poisson(theta.to(rng.device).exp().expand(n, 1), generator=rng)
 
     def from_mean(self, mean: Tensor) -> Tensor:
@@ -270,14 +246,14 @@ class CategoricalFamily(ExponentialFamily):
         return 1
 
     def natural(self, probabilities: Tensor) -> Tensor:
-        """θ of a law over the classes: log-ratios to the last class."""
+        """θ of a distribution over the classes: log-ratios to the last class."""
         logs = as_parameter(probabilities).log()
         return logs[..., :-1] - logs[..., -1:]
 
     def ordinary(self, theta: Tensor) -> dict[str, Tensor]:
-        return {"probabilities": self._law(theta)}
+        return {"probabilities": self._probs(theta)}
 
-    def _law(self, theta: Tensor) -> Tensor:
+    def _probs(self, theta: Tensor) -> Tensor:
         return torch.softmax(torch.cat([theta, torch.zeros_like(theta[..., :1])], dim=-1), dim=-1)
 
     def sufficient(self, x: Float[Tensor, "*lead one"]) -> Tensor:
@@ -287,16 +263,16 @@ class CategoricalFamily(ExponentialFamily):
         return torch.logsumexp(torch.cat([theta, torch.zeros_like(theta[..., :1])], dim=-1), dim=-1)
 
     def mean(self, theta: Tensor) -> Tensor:
-        return self._law(theta)[..., :-1]
+        return self._probs(theta)[..., :-1]
 
     def covariance(self, theta: Tensor) -> Tensor:
-        law = self.mean(theta)
-        return torch.diag_embed(law) - law.unsqueeze(-1) * law.unsqueeze(-2)
+        probs = self.mean(theta)
+        return torch.diag_embed(probs) - probs.unsqueeze(-1) * probs.unsqueeze(-2)
 
     def draw(self, n: int, theta: Tensor, *, rng: torch.Generator) -> Tensor:
-        self._check_draws(n)
-        law = self._law(theta.to(rng.device))
-        return torch.multinomial(law, n, replacement=True, generator=rng).to(torch.float64).unsqueeze(-1)
+        integer("n", n, low=1)
+        probs = self._probs(theta.to(rng.device))
+        return torch.multinomial(probs, n, replacement=True, generator=rng).to(torch.float64).unsqueeze(-1)
 
     def from_mean(self, mean: Tensor) -> Tensor:
         return mean.log() - torch.log1p(-mean.sum(-1, keepdim=True))
@@ -306,17 +282,13 @@ class CategoricalFamily(ExponentialFamily):
         return x, torch.zeros(self.classes, dtype=torch.float64, device=anchors.device)
 
 
-def _normal(n: int, width: int, rng: torch.Generator) -> Tensor:
-    return torch.randn(n, width, generator=rng, device=rng.device, dtype=torch.float64)
-
-
 def _line(low: float, high: float, steepest: float, points: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """A uniform grid for the trapezoid rule, fine enough for logistic functions of slope `steepest`.
 
     1/(p+q) has its nearest poles at imaginary distance π/steepest, and the rule's error is e^(−2π·distance/spacing):
-    a spacing of ½/steepest leaves e^(−39). The ends carry no mass, so they need no halved weights.
+    a spacing of ½/steepest leaves e^(−39). The ends carry no mass, so their weights need not be halved.
     """
-    wanted = max(points, math.ceil((high - low) * 2 * steepest) + 1)
-    x = torch.linspace(low, high, min(wanted, _MOST_NODES), dtype=torch.float64, device=device)
+    count = max(points, math.ceil((high - low) * 2 * steepest) + 1)
+    x = torch.linspace(low, high, min(count, _MOST_NODES), dtype=torch.float64, device=device)
     weight = math.log((high - low) / (len(x) - 1))
     return x.unsqueeze(-1), torch.full_like(x, weight)

@@ -1,4 +1,4 @@
-"""Data against noise: worlds whose examples come from P* or from Q, and the reader must tell which."""
+"""Data against noise: worlds whose examples come from P* or from Q; the class says from which."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Contrast(World):
 
     Bayes rule: P(class 1 | x) = p*(x)/(p*(x) + q(x)) = σ(log p*(x) − log q(x)). The cross-entropy of this two-class
     problem is the loss of noise-contrastive estimation (Gutmann & Hyvärinen 2012), and `optimal_loss` its minimum.
-    A subclass gives `family`, `theta_data` and `theta_noise`.
+    A subclass defines `family`, `theta_data` and `theta_noise`.
     """
 
     @property
@@ -140,7 +140,7 @@ class GaussianMeans(Contrast):
 class DiagonalGaussians(Contrast):
     """Centred Gaussians with unknown scales: data N(0, diag s), noise N(0, I), s_i uniform on [low, high].
 
-    The variances s are part of the world: `seed` fixes them, samples share them. T(x) = [−x²/2, x, −1],
+    The variances s belong to the world: `seed` fixes them and all samples share them. T(x) = [−x²/2, x, −1],
     τ = [1/s, μ/s, μᵀΣ⁻¹μ/2 + ½ log((2π)^d det Σ)], 2d + 1 numbers.
     Source: Liu 2024 (thesis, CMU-ML-24-110), section 4.1.6 (16 dimensions, s_i from U[8·0.75, 8·1.5]).
     """
@@ -180,8 +180,8 @@ class DensityChasm(Contrast):
     """One knob for difficulty: data and noise Gaussians in d dimensions at a given KL(P*‖Q), in nats.
 
     knob "mean" moves the data's mean (KL = dR²/2, R per coordinate); knob "scale" widens it
-    (KL = d(s − 1 − log s)/2, s > 1). The wider the chasm, the easier the two are told apart and the less the
-    answer says about P*: "density chasm" of Rhodes, Xu & Gutmann 2020.
+    (KL = d(s − 1 − log s)/2, s > 1). The wider the chasm, the easier it is to tell the two apart and the less the
+    answer says about P*: the "density chasm" of Rhodes, Xu & Gutmann 2020.
     """
 
     nats: float = 128.0

@@ -1,4 +1,4 @@
-"""Images against Gaussian noise with the same mean and covariance: the hard case of telling data from noise."""
+"""Images against Gaussian noise of the same mean and covariance: data and noise that are hard to tell apart."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, choice, integer, number
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
+from sandlab.worlds.nce._draws import standard_normal
 
 __all__ = ["ImageContrast", "read_idx"]
 
@@ -36,7 +37,7 @@ def read_idx(path: str | Path) -> np.ndarray:
     shape = struct.unpack(f">{axes}I", raw[4 : 4 + 4 * axes])
     body = raw[4 + 4 * axes :]
     if len(body) != math.prod(shape):
-        raise BadInput(f"{path.name} promises {shape} bytes and holds {len(body)}: the file is cut or damaged")
+        raise BadInput(f"{path.name} declares {shape} bytes and holds {len(body)}: the file is cut or damaged")
     return np.frombuffer(body, dtype=np.uint8).reshape(shape)
 
 
@@ -48,7 +49,7 @@ class ImageContrast(World):
     source  "digits": the 1797 handwritten 8×8 digits that come with scikit-learn; "mnist": a local copy of MNIST's
             training images in `folder` (train-images-idx3-ubyte, plain or .gz); "mixture": synthetic images from a
             mixture of `bumps` Gaussians in R^(size²), whose log-ratio, and so the oracle, is known exactly
-    squeeze α: grey levels are dequantised by uniform noise, scaled into (α, 1 − α) and sent through the logit
+    squeeze α: grey levels are dequantised by uniform noise, scaled into (α, 1 − α) and passed through the logit
     Source: Liu 2024 (thesis), section 4.1.6; noise and preprocessing after Rhodes, Xu & Gutmann 2020.
     """
 
@@ -110,14 +111,14 @@ class ImageContrast(World):
         if self.source == "mixture":
             centres = self._centres().to(rng.device)
             which = torch.randint(len(centres), (n,), generator=rng, device=rng.device)
-            return centres[which] + self.spread * _normal(n, centres.shape[1], rng)
+            return centres[which] + self.spread * standard_normal(n, centres.shape[1], rng)
         levels, top = _grey_levels(self.source, self._path(), str(rng.device))
         pick = torch.randint(len(levels), (n,), generator=rng, device=rng.device)
         return _logits(levels[pick].double(), top, self.squeeze, rng)
 
     def _draw_noise(self, n: int, rng: torch.Generator) -> Float[Tensor, "n pixel"]:
         mean, root = (part.to(rng.device) for part in self._moments())
-        return mean + _normal(n, len(mean), rng) @ root.mT
+        return mean + standard_normal(n, len(mean), rng) @ root.mT
 
     def _centres(self) -> Float[Tensor, "bump pixel"]:
         """Smooth random images: low-frequency waves with unit pixel variance."""
@@ -178,7 +179,3 @@ def _logits(levels: Tensor, top: int, squeeze: float, rng: torch.Generator) -> T
     noise = torch.rand(levels.shape, generator=rng, device=levels.device, dtype=torch.float64)
     share = (levels + noise) / top
     return torch.logit(squeeze + (1 - 2 * squeeze) * share)
-
-
-def _normal(n: int, width: int, rng: torch.Generator) -> Tensor:
-    return torch.randn(n, width, generator=rng, device=rng.device, dtype=torch.float64)

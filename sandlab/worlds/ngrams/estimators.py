@@ -1,13 +1,12 @@
 """Counting estimators: predict the next token by what followed earlier occurrences of the present context.
 
-Order means the number of previous tokens that are compared. Two habits of naming exist: "n-gram" with n = order + 1
-(the window of n tokens) and "n-gram" with n = order (n tokens of context). SandLab's names follow the first: order 0
-is the unigram, order 1 the bigram, order 2 the trigram; `naming` prints both.
+The order is the number of previous tokens that are compared. Two naming conventions exist: "n-gram" with n = order + 1
+(the window of n tokens) and "n-gram" with n = order (n tokens of context). SandLab follows the first: order 0 is the
+unigram, order 1 the bigram, order 2 the trigram; `naming` prints both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +27,7 @@ def ngram_name(order: int) -> str:
 
 
 def naming(order: int) -> str:
-    """Both habits in one phrase: "order 2: trigram (n = 3, windows of 3 tokens), or 2-gram by previous tokens"."""
+    """Both conventions in one phrase: "order 2: trigram (n = 3, windows of 3 tokens), or 2-gram by previous tokens"."""
     windows = order + 1
     previous = f"{order}-gram by previous tokens" if order else "no previous token"
     return f"order {order}: {ngram_name(order)} (n = {windows}, windows of {windows}), or {previous}"
@@ -42,27 +41,27 @@ class UniformEstimator:
 
     def __call__(self, data: Batch | Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
         tokens = data.inputs if isinstance(data, Batch) else data
-        law = torch.full((self.states,), 1 / self.states, dtype=torch.float64, device=tokens.device)
-        return law.log().expand(*tokens.shape, self.states)
+        probs = torch.full((self.states,), 1 / self.states, dtype=torch.float64, device=tokens.device)
+        return probs.log().expand(*tokens.shape, self.states)
 
 
 @dataclass(frozen=True)
 class CountingEstimator:
-    """The next token is what followed earlier occurrences of the present context, counted, plus a constant.
+    """Predicts the next token from the counts of what followed earlier occurrences of the current context, plus β.
 
     p̂(a | x_0 … x_t) = (N_a + β) / (Σ_b N_b + β · states),  N_a = #{l ≤ t : x_l = a, x_{l−h} = x_{t+1−h} ∀ h in lags}
 
     states     alphabet size
     lags       which previous tokens are compared: (1, …, k) for the order-k estimator, () for the unigram, or any set
-    smoothing  β; 0 is maximum likelihood (no match: uniform). With β = α of a Dirichlet prior and the true lags it is
-               the Bayes predictor from the observed transitions
-    boundary   "strict": only positions l with a whole history count, l ≥ max(lags);
-               "clamped": a history that would begin before the sequence repeats its first token, x_{max(l−h, 0)}: what
+    smoothing  β; 0 is maximum likelihood (uniform without a match). With β = α of a Dirichlet prior and the true lags
+               it is the Bayes predictor from the observed transitions
+    boundary   "strict": only positions l with a complete history count, l ≥ max(lags);
+               "clamped": a history that would start before the sequence repeats its first token, x_{max(l−h, 0)}: what
                a transformer computes whose early positions attend to position 0
-    count_self the position t itself always counts as a match (a construction whose query and key use the same block)
+    count_self position t itself always counts as a match (a construction whose query and key use the same block)
 
-    Gives log-probabilities (example, time, states): at time t the prediction of token t + 1. Cost O(time · log time)
-    per example: positions are sorted by context, counts are cumulated sums within a context.
+    Calling it gives log-probabilities (example, time, states): at time t the prediction of token t + 1. It costs
+    O(time · log time) per example: positions are sorted by context, counts are cumulative sums within a context.
 
     Sources: Varre, Yüce & Flammarion 2025, definition 2.1 and appendix F.2; Nichani, Damian & Lee 2024.
     """
@@ -85,7 +84,7 @@ class CountingEstimator:
 
     @classmethod
     def of_order(cls, states: int, order: int, smoothing: float = 0.0, boundary: str = "strict") -> CountingEstimator:
-        """The estimator that compares the `order` tokens before."""
+        """The estimator that compares the last `order` tokens."""
         integer("order", order, low=0)
         return cls(states, tuple(range(1, order + 1)), smoothing, boundary)
 
@@ -100,11 +99,11 @@ class CountingEstimator:
         return self.probabilities(data.inputs if isinstance(data, Batch) else data).log()
 
     def probabilities(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
-        """p̂ of the next token at every position, float64; without match and smoothing, uniform."""
+        """p̂ of the next token at every position, float64; uniform where nothing matches and nothing is smoothed."""
         return self._smoothed(self.counts(tokens))
 
     def last_probabilities(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example states"]:
-        """p̂ of the token to come alone: the last row of `probabilities`, without sorting."""
+        """p̂ of the token after the last one only: the last row of `probabilities`, without sorting."""
         return self._smoothed(self.last_counts(tokens))
 
     def _smoothed(self, counts: Float[Tensor, "*lead states"]) -> Float[Tensor, "*lead states"]:
@@ -112,7 +111,7 @@ class CountingEstimator:
         return torch.where(total > 0, (counts + self.smoothing) / total.clamp(min=1e-300), 1.0 / self.states)
 
     def last_counts(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example states"]:
-        """N_a for the token to come: the last row of `counts`."""
+        """N_a for the token after the last one: the last row of `counts`."""
         contexts = self.contexts(tokens)
         match = contexts[..., :-1] == contexts[..., -1:]
         if self.count_self:
@@ -121,41 +120,40 @@ class CountingEstimator:
         return torch.stack(found, -1).to(torch.float64)
 
     def counts(self, tokens: Int[Tensor, "example time"]) -> Float[Tensor, "example time states"]:
-        """N_a at every position: how often a followed an earlier occurrence of the context that is present there."""
+        """N_a at every position: how often a followed an earlier occurrence of the context found there."""
         contexts = self.contexts(tokens)
         # Stable sorting keeps time order within a context, so an exclusive running sum there counts earlier followers.
-        ranked, places = contexts.sort(dim=-1, stable=True)
+        ranked, index = contexts.sort(dim=-1, stable=True)
         follower = F.pad(F.one_hot(tokens, self.states), (0, 0, 0, 1)).to(torch.float64)
-        sorted_followers = follower.gather(-2, places.unsqueeze(-1).expand_as(follower))
+        sorted_followers = follower.gather(-2, index.unsqueeze(-1).expand_as(follower))
         before = sorted_followers.cumsum(-2) - sorted_followers
-        index = torch.arange(ranked.shape[-1], device=tokens.device)
+        rank = torch.arange(ranked.shape[-1], device=tokens.device)
         opens = torch.ones_like(ranked, dtype=torch.bool)
         opens[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-        opened = torch.where(opens, index, 0).cummax(-1).values
+        opened = torch.where(opens, rank, 0).cummax(-1).values
         within = before - before.gather(-2, opened.unsqueeze(-1).expand_as(before))
-        counts = torch.empty_like(within).scatter_(-2, places.unsqueeze(-1).expand_as(within), within)[..., 1:, :]
+        counts = torch.empty_like(within).scatter_(-2, index.unsqueeze(-1).expand_as(within), within)[..., 1:, :]
         if self.count_self:
             own = contexts[..., :-1] != contexts[..., 1:]
             counts = counts + F.one_hot(tokens, self.states) * own.unsqueeze(-1)
         return counts
 
     def contexts(self, tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time_and_one"]:
-        """A number for the history of each position 0 … time (the last is the token to come); equal iff equal."""
+        """A number for the history of each position 0 … time (the last: the token to be predicted); equal iff equal."""
         time = tokens.shape[-1]
-        place = torch.arange(time + 1, device=tokens.device)
+        position = torch.arange(time + 1, device=tokens.device)
         code = torch.zeros(*tokens.shape[:-1], time + 1, dtype=torch.int64, device=tokens.device)
         for lag in self.lags:
-            code = code * self.states + tokens[..., (place - lag).clamp(min=0)]
+            code = code * self.states + tokens[..., (position - lag).clamp(min=0)]
         if self.boundary == "strict" and self.lags:
-            # A history that is cut off equals no other: a negative number of its own.
-            code = torch.where(place < self.lags[-1], -1 - place, code)
+            # An incomplete history equals no other: it gets a negative number that nothing else has.
+            code = torch.where(position < self.lags[-1], -1 - position, code)
         return code
 
 
 def ngram_estimators(
     states: int, order: int, smoothing: float, boundary: str = "strict"
 ) -> dict[str, UniformEstimator | CountingEstimator]:
-    """The uniform law and the counting estimator of every order up to `order`, by name."""
-    named: dict[str, UniformEstimator | CountingEstimator] = {"uniform": UniformEstimator(states)}
-    orders: Iterable[int] = range(order + 1)
-    return named | {ngram_name(k): CountingEstimator.of_order(states, k, smoothing, boundary) for k in orders}
+    """The uniform distribution and the counting estimators of every order up to `order`, by name."""
+    counting = {ngram_name(k): CountingEstimator.of_order(states, k, smoothing, boundary) for k in range(order + 1)}
+    return {"uniform": UniformEstimator(states), **counting}

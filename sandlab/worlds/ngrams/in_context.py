@@ -1,10 +1,10 @@
-"""In-context n-grams with soft targets: a fresh kernel in every sequence, the true law of the next token to be said."""
+"""In-context n-grams with soft targets: a new kernel in every sequence, its next-token distribution as the target."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -14,9 +14,9 @@ from sandlab.errors import choice, integer, number, require
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.markov._walk import dirichlet_rows, draw, walk
-from sandlab.worlds.markov.chain import STARTS, context_numbers, window_tokens
-from sandlab.worlds.markov.lifted import conditional_law, stationary_law
-from sandlab.worlds.ngrams.estimators import CountingEstimator, naming, ngram_estimators
+from sandlab.worlds.markov.chain import STARTS, context_indices, window_tokens
+from sandlab.worlds.markov.lifted import conditional_distribution, stationary_distribution
+from sandlab.worlds.ngrams.estimators import CountingEstimator, UniformEstimator, naming, ngram_estimators
 
 __all__ = ["InContextNgrams", "spread_kernel"]
 
@@ -24,26 +24,27 @@ __all__ = ["InContextNgrams", "spread_kernel"]
 @register("worlds")
 @dataclass(frozen=True)
 class InContextNgrams(World):
-    """A fresh random chain in every sequence; the target is the chain's own law of the next token.
+    """A new random chain in every sequence; the target is that chain's distribution of the next token.
 
     states         alphabet size S
-    order          number of previous tokens that matter. In the habit of Varre, Yüce and Flammarion this is an n-gram
-                   task with n = order + 1; others count previous tokens and say n = order
+    order          number of previous tokens that matter. Varre, Yüce and Flammarion call this an n-gram task with
+                   n = order + 1; others count previous tokens and say n = order
     length         number T of tokens seen
     concentration  α: the row P(·|c) of each of the S^order contexts is an independent Dirichlet(α, …, α) draw
-    start          "uniform": the tokens before the first whole context are independent and uniform;
-                   "stationary": they follow the stationary law of the sequence's own chain
-    lags           which previous tokens matter, `order` of them: (1, …, order) unless given; (2, 4) leaves gaps
-    read           "last": one target, the law of token T; "all": a target at every position whose context is whole
+    start          "uniform": the tokens before the first complete context are independent and uniform;
+                   "stationary": they follow the stationary distribution of the sequence's chain
+    lags           which previous tokens matter, `order` of them: (1, …, order) by default; (2, 4) leaves gaps
+    read           "last": one target, the distribution of token T; "all": a target at every position whose context is
+                   complete
     read_from      with read = "all": the shortest prefix (in tokens) whose prediction counts
-    targets        "law": P(·|context) itself, so the loss is −Σ_s P(s|c) log p(s); "token": a draw from it
+    targets        "probs": P(·|context) itself, so that the loss is −Σ_s P(s|c) log p(s); "token": a draw from it
 
     truth["kernels"]: (example, context, state), contexts numbered Σ_i x_{t−h_i} S^i, smallest lag at i = 0.
 
     The oracle is the Bayes predictor (N + α)/(ΣN + Sα) from the transitions seen so far; exact with the uniform start
-    (with the stationary one the first tokens say a little more, see `InContextMarkov`). Its loss against soft targets
-    is the best any predictor can reach. `baselines` are the add-α counting estimators of every order; `subsets` those
-    of every set of lags.
+    (with the stationary one the first tokens carry a little more information, see `InContextMarkov`). Its loss against
+    soft targets is the best any predictor can reach. `baselines` are the add-α counting estimators of every order;
+    `subsets` those of every set of lags.
 
     Source: Varre, Yüce and Flammarion 2025, "Learning in-context n-grams with transformers", §2.1–2.2 and §5.
     """
@@ -55,14 +56,14 @@ class InContextNgrams(World):
     start: str = "uniform"
     lags: tuple[int, ...] | None = None
     read: str = "last"
-    targets: str = "law"
+    targets: str = "probs"
     read_from: int = 1
 
     def __post_init__(self) -> None:
         integer("states", self.states, low=2)
         integer("order", self.order, low=1, hint="order 0 has no context to look up")
         contexts = self.states**self.order
-        require(contexts <= 2**20, "order", self.order, f"small enough for at most 2^20 contexts, {contexts} asked")
+        require(contexts <= 2**20, "order", self.order, f"small enough for at most 2^20 contexts, not {contexts}")
         if self.lags is not None:
             lags = tuple(sorted(integer("lag", lag, low=1) for lag in self.lags))
             object.__setattr__(self, "lags", lags)
@@ -71,7 +72,7 @@ class InContextNgrams(World):
         number("concentration", self.concentration, low=1e-3)
         choice("start", self.start, STARTS)
         choice("read", self.read, ("last", "all"))
-        choice("targets", self.targets, ("law", "token"))
+        choice("targets", self.targets, ("probs", "token"))
         integer("read_from", self.read_from, low=1, high=self.length)
 
     @property
@@ -85,7 +86,7 @@ class InContextNgrams(World):
 
     @property
     def memory(self) -> int:
-        """The largest lag: tokens before the first whole context."""
+        """The largest lag: tokens before the first complete context."""
         return max(self.parents)
 
     def describe(self) -> str:
@@ -101,17 +102,17 @@ class InContextNgrams(World):
         return self._batch(tokens, kernels)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example read states"]:
-        """log-probabilities of the Bayes predictor from Dirichlet counts, at the positions that have a target."""
+        """Log-probabilities of the Bayes predictor from Dirichlet counts, at the positions that have a target."""
         return _Read(self, CountingEstimator(self.states, self.parents, self.concentration))(batch)
 
-    def baselines(self) -> dict[str, Any]:
-        """uniform, unigram, bigram, … with add-α smoothing, and the true lags when they have gaps."""
+    def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
+        """Uniform, unigram, bigram, … with add-α smoothing, and the estimator of the true lags when they have gaps."""
         named = dict(ngram_estimators(self.states, self.order, self.concentration))
         exact = CountingEstimator(self.states, self.parents, self.concentration)
         return {name: _Read(self, estimate) for name, estimate in {**named, exact.name: exact}.items()}
 
     def subsets(self, smoothing: float | None = None, boundary: str = "strict") -> dict[str, CountingEstimator]:
-        """Counting estimators of every set of lags up to the memory: what a network may compute on its way."""
+        """Counting estimators of every set of lags up to the memory: what a network may compute while it learns."""
         beta = self.concentration if smoothing is None else smoothing
         every = itertools.chain.from_iterable(
             itertools.combinations(range(1, self.memory + 1), size) for size in range(self.memory + 1)
@@ -119,50 +120,50 @@ class InContextNgrams(World):
         made = [CountingEstimator(self.states, lags, beta, boundary) for lags in every]
         return {estimate.name: estimate for estimate in made}
 
-    def next_laws(self, batch: Batch) -> Float[Tensor, "example later states"]:
-        """P(·|context) at every position whose context is whole: predictions of tokens memory … T."""
-        rows = context_numbers(batch.inputs, self.states, self.parents, self.memory)
+    def next_probs(self, batch: Batch) -> Float[Tensor, "example later states"]:
+        """P(·|context) at every position whose context is complete: predictions of tokens memory … T."""
+        rows = context_indices(batch.inputs, self.states, self.parents, self.memory)
         return batch.truth["kernels"].gather(1, rows.unsqueeze(-1).expand(-1, -1, self.states))
 
-    def lower_order_laws(self, batch: Batch, lags: tuple[int, ...]) -> Float[Tensor, "example states"]:
-        """p(x_T | x_{T−h}, h in lags) of each sequence's own stationary chain: the counts' limit as T grows."""
+    def lower_order_probs(self, batch: Batch, lags: tuple[int, ...]) -> Float[Tensor, "example states"]:
+        """p(x_T | x_{T−h}, h in lags) of each sequence's stationary chain: the limit of the counts as T grows."""
         kernels = spread_kernel(batch.truth["kernels"], self.states, self.parents)
-        rows = conditional_law(kernels, lags)
-        number = context_numbers(batch.inputs, self.states, tuple(lags), self.length)[:, -1]
+        rows = conditional_distribution(kernels, lags)
+        number = context_indices(batch.inputs, self.states, tuple(lags), self.length)[:, -1]
         return rows[torch.arange(len(rows), device=rows.device), number]
 
     def _first_tokens(self, kernels: Tensor, rng: torch.Generator) -> Int[Tensor, "example memory"]:
         if self.start == "uniform":
             shape = (len(kernels), self.memory)
             return torch.randint(0, self.states, shape, generator=rng, device=rng.device)
-        law = stationary_law(spread_kernel(kernels, self.states, self.parents))
-        return window_tokens(draw(law, rng=rng), self.states, self.memory)
+        windows = stationary_distribution(spread_kernel(kernels, self.states, self.parents))
+        return window_tokens(draw(windows, rng=rng), self.states, self.memory)
 
     def _batch(self, tokens: Tensor, kernels: Tensor) -> Batch:
         inputs = tokens[:, : self.length].contiguous()
         known = torch.arange(1, self.length + 1, device=inputs.device) >= max(self.memory, self.read_from)
         mask = self._read(known.expand(len(inputs), -1).unsqueeze(-1)).squeeze(-1)
-        batch = Batch(inputs, inputs, mask, {"kernels": kernels})
+        truth = {"kernels": kernels}
         if self.targets == "token":
-            return Batch(inputs, self._read(tokens[:, 1:].unsqueeze(-1)).squeeze(-1), mask, batch.truth)
-        laws = kernels.new_full((*inputs.shape, self.states), 1 / self.states) if self.read == "all" else None
-        if laws is None:
-            number = context_numbers(inputs, self.states, self.parents, self.length)
-            return Batch(inputs, kernels.gather(1, number.unsqueeze(-1).expand(-1, -1, self.states)), mask, batch.truth)
-        laws[:, self.memory - 1 :] = self.next_laws(batch)
-        return Batch(inputs, laws, mask, batch.truth)
+            return Batch(inputs, self._read(tokens[:, 1:].unsqueeze(-1)).squeeze(-1), mask, truth)
+        if self.read == "last":
+            number = context_indices(inputs, self.states, self.parents, self.length)
+            return Batch(inputs, kernels.gather(1, number.unsqueeze(-1).expand(-1, -1, self.states)), mask, truth)
+        probs = kernels.new_full((*inputs.shape, self.states), 1 / self.states)
+        probs[:, self.memory - 1 :] = self.next_probs(Batch(inputs, inputs, mask, truth))
+        return Batch(inputs, probs, mask, truth)
 
     def _read(self, values: Tensor) -> Tensor:
-        """What is said at the positions that have a target."""
+        """The values at the positions that have a target."""
         return values[:, -1:].contiguous() if self.read == "last" else values.contiguous()
 
 
 @dataclass(frozen=True)
 class _Read:
-    """An estimator whose predictions are cut to the positions that the world asks about."""
+    """An estimator whose predictions are cut to the positions that have a target."""
 
     world: InContextNgrams
-    estimate: Any
+    estimate: UniformEstimator | CountingEstimator
 
     def __call__(self, batch: Batch) -> Tensor:
         if self.world.read == "last" and isinstance(self.estimate, CountingEstimator):
@@ -173,7 +174,7 @@ class _Read:
 def spread_kernel(
     kernels: Float[Tensor, "*lead context states"], states: int, lags: tuple[int, ...]
 ) -> Float[Tensor, "*lead window states"]:
-    """The kernel as a function of all max(lags) previous tokens, those at other lags without effect."""
+    """The kernel as a function of all max(lags) previous tokens, of which those at other lags have no effect."""
     memory = max(lags)
     window = torch.arange(states**memory, device=kernels.device)
     number = torch.zeros_like(window)

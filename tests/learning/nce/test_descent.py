@@ -13,7 +13,7 @@ from sandlab.errors import BadInput
 from sandlab.learning.nce.descent import newton_direction, optimise, steps_to_reach
 from sandlab.learning.nce.problem import NCEProblem
 from sandlab.learning.nce.search import RateSearch, search_rate
-from sandlab.lenses.nce.annulus import annulus_points, flattest_ring, in_annulus
+from sandlab.lenses.nce.annulus import annulus_points, in_annulus, steepest_point
 from sandlab.lenses.nce.bounds import gd_step_lower_bound, ngd_step_upper_bound
 from sandlab.lenses.nce.constants import curvature_range
 from sandlab.worlds.nce.gaussians import DiagonalGaussians, GaussianMeans
@@ -85,15 +85,15 @@ def test_heavy_ball_adds_nine_tenths_of_the_last_step():
     torch.testing.assert_close(path.tau[2], second)
 
 
-def test_paths_side_by_side_equal_paths_alone():
+def test_paths_computed_together_equal_paths_alone():
     problem = gaussian(3)
     together = optimise(
         problem, "ence", "ngd", rate=torch.tensor([0.05, 0.2]), steps=30, gradient="sample", rng=sl.rng(1)
     )
-    for place, rate in enumerate((0.05, 0.2)):
+    for index, rate in enumerate((0.05, 0.2)):
         alone = optimise(problem, "ence", "ngd", rate=rate, steps=30, gradient="sample", rng=sl.rng(1))
-        torch.testing.assert_close(together.tau[:, place], alone.tau)
-        torch.testing.assert_close(together.best[:, place], alone.best)
+        torch.testing.assert_close(together.tau[:, index], alone.tau)
+        torch.testing.assert_close(together.best[:, index], alone.best)
 
 
 def test_best_distance_is_the_running_minimum():
@@ -166,8 +166,8 @@ def test_distance_falls_by_no_more_than_the_radial_gradient():
     problem = gaussian(6)
     tau = annulus_points(6.0, radii=5, angles=40).flatten(0, 1)
     moved = tau - 0.1 * problem.grad(tau)
-    fall = problem.distance(tau) - problem.distance(moved)
-    assert float(fall.max()) <= 0.1 * math.exp(flattest_ring(problem)["log_largest"]) + 1e-12
+    drop = problem.distance(tau) - problem.distance(moved)
+    assert float(drop.max()) <= 0.1 * math.exp(steepest_point(problem).log_gradient) + 1e-12
 
 
 @pytest.mark.parametrize("kind", ["nce", "ence"])

@@ -61,14 +61,14 @@ def nearby(problem: NCEProblem, count: int, scale: float, seed: int) -> torch.Te
 def test_gradient_and_hessian_are_the_finite_differences_of_the_loss(kind, distance):
     problem = gaussian(distance)
     tau, step = nearby(problem, 20, 0.5, distance), 1e-5
-    for place in range(2):
+    for index in range(2):
         shift = torch.zeros(2, dtype=torch.float64)
-        shift[place] = step
+        shift[index] = step
         slope = (problem.loss(tau + shift, kind) - problem.loss(tau - shift, kind)) / (2 * step)
         size = problem.loss(tau, kind)  # rounding of the quotient is relative to the loss
-        assert bool(((slope - problem.grad(tau, kind)[:, place]).abs() <= 1e-5 * size).all())
+        assert bool(((slope - problem.grad(tau, kind)[:, index]).abs() <= 1e-5 * size).all())
         bend = (problem.grad(tau + shift, kind) - problem.grad(tau - shift, kind)) / (2 * step)
-        truth = problem.hess(tau, kind)[..., place]
+        truth = problem.hess(tau, kind)[..., index]
         assert bool(((bend - truth).abs() <= 1e-5 * truth.abs().amax(-1, keepdim=True)).all())
 
 

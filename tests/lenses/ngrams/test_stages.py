@@ -6,7 +6,7 @@ import torch
 
 import sandlab as sl
 from sandlab.circuits.ngrams.counting import lag_set_estimator, ngram_estimator
-from sandlab.lenses.ngrams.stages import TrainingFilm, head_lag_mass, name_plateaus, nearest_lag_set, plateaus
+from sandlab.lenses.ngrams.stages import AttentionSnapshots, head_lag_mass, name_plateaus, nearest_lag_set, plateaus
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 
@@ -61,16 +61,16 @@ def test_a_circuit_is_nearest_to_the_estimator_it_computes(lags: tuple[int, ...]
     model = ngram_estimator(3, len(lags), 48) if contiguous else lag_set_estimator(3, lags, 48, mask_self=True)
     found = nearest_lag_set(model, world, batch)
     expected = {(): "unigram", (1,): "bigram", (1, 2): "trigram", (2,): "lags {2}"}[lags]
-    assert found["nearest"] == [expected]
-    assert float(found["distance"][0]) < 0.1
+    assert found.name == [expected]
+    assert float(found.distance[0]) < 0.1
 
 
-def test_a_film_keeps_a_frame_per_evaluation_and_can_be_saved(tmp_path: Path) -> None:
+def test_snapshots_keep_a_frame_per_evaluation_and_can_be_saved(tmp_path: Path) -> None:
     world = InContextNgrams(states=3, order=2, length=8)
     model = sl.models.SimplifiedTransformer(vocab=3, length=8, heads=2)
-    film = TrainingFilm(world.sample(1, rng=sl.rng(2)).inputs, names="layers.0.attention.pattern")
-    sl.learning.train(model, world, steps=6, batch_size=8, rng=sl.rng(3), callbacks=[film], every=2)
-    assert film.steps == [0, 2, 4, 6]
-    assert film.maps("layers.0.attention.pattern").shape == (4, 2, 8, 8)
-    path = film.save(tmp_path / "film.gif")
+    snapshots = AttentionSnapshots(world.sample(1, rng=sl.rng(2)).inputs, names="layers.0.attention.pattern")
+    sl.learning.train(model, world, steps=6, batch_size=8, rng=sl.rng(3), callbacks=[snapshots], every=2)
+    assert snapshots.steps == [0, 2, 4, 6]
+    assert snapshots.maps("layers.0.attention.pattern").shape == (4, 2, 8, 8)
+    path = snapshots.save(tmp_path / "snapshots.gif")
     assert path.read_bytes()[:3] == b"GIF"

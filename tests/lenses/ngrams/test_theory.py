@@ -73,12 +73,12 @@ def test_gradient_is_the_mean_of_prediction_error_times_score(kind):
 
 
 @pytest.mark.parametrize("lags", [(), (1,), (2,)])
-def test_a_table_of_the_exact_suffix_law_is_stationary_although_not_optimal(lags):
+def test_a_table_of_the_exact_suffix_distribution_is_stationary_although_not_optimal(lags):
     chain = MarkovChain.random(2, 2, seed=1)
     found = stationarity_condition(suffix_table(chain, lags), chain, 4, lags)
-    assert found["score_spread"] < 1e-14 and found["prediction_gap"] < 1e-14
-    assert found["gradient_norm"] < 1e-15
-    assert found["oracle_gap"] > 0.05
+    assert found.score_spread < 1e-14 and found.prediction_gap < 1e-14
+    assert found.gradient_norm < 1e-15
+    assert found.oracle_gap > 0.05
 
 
 def test_another_table_over_the_same_suffix_is_not_stationary():
@@ -87,14 +87,14 @@ def test_another_table_over_the_same_suffix_is_not_stationary():
     with torch.no_grad():
         model.table[0, 0] += 0.5
     found = stationarity_condition(model, chain, 4, (1,))
-    assert found["score_spread"] < 1e-14 and found["prediction_gap"] > 0.05 and found["gradient_norm"] > 1e-2
+    assert found.score_spread < 1e-14 and found.prediction_gap > 0.05 and found.gradient_norm > 1e-2
 
 
 def test_scores_that_look_further_back_break_the_condition():
     chain = MarkovChain.random(2, 2, seed=1)
     found = stationarity_condition(suffix_table(chain, (1, 2)), chain, 4, (1,))
-    assert found["score_spread"] > 0.1
-    assert found["gradient_norm"] < 1e-15 and found["oracle_gap"] < 1e-14
+    assert found.score_spread > 0.1
+    assert found.gradient_norm < 1e-15 and found.oracle_gap < 1e-14
 
 
 @pytest.mark.parametrize("states", [2, 3, 5])
@@ -114,11 +114,11 @@ def test_one_block_of_the_gradient_survives_at_a_sub_ngram_point(order, task):
     gradients = gradient_on(ngram_estimator(states, order, length, heads=task, temperature=c), batch)
     key = gradients.pop("layers.1.attention.key.weight")
     assert max(float(gradient.norm()) for gradient in gradients.values()) < 1e-10
-    law = CountingEstimator.of_order(states, order, boundary="clamped").probabilities(batch.inputs)[:, -1]
+    probs = CountingEstimator.of_order(states, order, boundary="clamped").probabilities(batch.inputs)[:, -1]
     expected = torch.zeros_like(key)
     for h in range(1, order + 1):
         token = torch.nn.functional.one_hot(batch.inputs[:, -h], states).double()
-        block = math.sqrt(c) * token.T @ (law - batch.targets[:, 0]) / len(batch)
+        block = math.sqrt(c) * token.T @ (probs - batch.targets[:, 0]) / len(batch)
         expected[h * states : (h + 1) * states, :states] = block
     assert float((key - expected).abs().max()) < 1e-10
     assert float(expected.abs().max()) > 1e-3
@@ -132,9 +132,9 @@ def test_the_bigram_with_all_heads_is_near_stationary_too():
     gradients = gradient_on(all_heads_bigram(states, heads, length, temperature=c), batch)
     key = gradients.pop("layers.1.attention.key.weight")
     assert max(float(gradient.norm()) for gradient in gradients.values()) < 1e-10
-    law = CountingEstimator.of_order(states, 1, boundary="clamped").probabilities(batch.inputs)[:, -1]
+    probs = CountingEstimator.of_order(states, 1, boundary="clamped").probabilities(batch.inputs)[:, -1]
     token = torch.nn.functional.one_hot(batch.inputs[:, -1], states).double()
-    block = math.sqrt(c) * token.T @ (law - batch.targets[:, 0]) / len(batch)
+    block = math.sqrt(c) * token.T @ (probs - batch.targets[:, 0]) / len(batch)
     for h in range(1, heads + 1):
         assert torch.allclose(key[h * states : (h + 1) * states, :states], block, atol=1e-10)
 

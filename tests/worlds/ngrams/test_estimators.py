@@ -52,7 +52,7 @@ def test_smoothing_adds_a_constant_to_every_count():
     assert smooth.tolist() == pytest.approx([1.5 / 4.5, 2.5 / 4.5, 0.5 / 4.5])
 
 
-def test_unigram_counts_every_token_and_no_match_gives_the_uniform_law():
+def test_unigram_counts_every_token_and_no_match_gives_the_uniform_distribution():
     tokens = torch.tensor([[2, 2, 1]])
     assert CountingEstimator(3, ()).probabilities(tokens)[0, -1].tolist() == pytest.approx([0, 1 / 3, 2 / 3])
     assert CountingEstimator(3, (1,)).probabilities(tokens)[0, -1].tolist() == pytest.approx([1 / 3] * 3)

@@ -9,7 +9,7 @@ import torch
 
 from sandlab import BadInput, rng
 from sandlab.worlds.base import cross_entropy
-from sandlab.worlds.markov.lifted import conditional_law, stationary_law
+from sandlab.worlds.markov.lifted import conditional_distribution, stationary_distribution
 from sandlab.worlds.ngrams.estimators import CountingEstimator
 from sandlab.worlds.ngrams.in_context import InContextNgrams, spread_kernel
 
@@ -28,12 +28,12 @@ def test_target_is_the_kernels_row_at_the_end_of_the_sequence(lags, start):
     world = InContextNgrams(states=3, order=2, length=9, start=start, lags=lags)
     batch = world.sample(30, rng=rng(0))
     assert batch.targets.shape == (30, 1, 3) and batch.mask.shape == (30, 1) and batch.soft
-    for tokens, kernel, law in zip(batch.inputs.tolist(), batch.truth["kernels"], batch.targets):
-        assert torch.allclose(law[0], row_by_hand(kernel, tokens, world.parents, 3))
+    for tokens, kernel, probs in zip(batch.inputs.tolist(), batch.truth["kernels"], batch.targets):
+        assert torch.allclose(probs[0], row_by_hand(kernel, tokens, world.parents, 3))
 
 
 @pytest.mark.parametrize("lags", [None, (1, 3)])
-def test_reading_everywhere_counts_the_positions_whose_context_is_whole(lags):
+def test_reading_everywhere_counts_the_positions_whose_context_is_complete(lags):
     world = InContextNgrams(states=3, order=2, length=8, lags=lags, read="all")
     batch = world.sample(10, rng=rng(1))
     assert batch.targets.shape == (10, 8, 3)
@@ -45,7 +45,7 @@ def test_reading_everywhere_counts_the_positions_whose_context_is_whole(lags):
         assert torch.allclose(batch.targets[4, t], row_by_hand(batch.truth["kernels"][4], tokens, world.parents, 3))
 
 
-def test_token_targets_are_draws_from_the_law():
+def test_token_targets_are_draws_from_the_distribution():
     world = InContextNgrams(states=2, order=1, length=3, targets="token")
     batch = world.sample(60_000, rng=rng(3))
     assert batch.targets.shape == (60_000, 1) and not batch.soft
@@ -59,14 +59,14 @@ def test_token_targets_are_draws_from_the_law():
 def test_stationary_start_makes_every_window_stationary(lags):
     world = InContextNgrams(states=2, order=2, length=10, start="stationary", lags=lags)
     batch = world.sample(50_000, rng=rng(2))
-    law = stationary_law(spread_kernel(batch.truth["kernels"], 2, world.parents))
+    probs = stationary_distribution(spread_kernel(batch.truth["kernels"], 2, world.parents))
     powers = 2 ** torch.arange(world.memory - 1, -1, -1)
-    for place in (0, 4):
-        code = (batch.inputs[:, place : place + world.memory] * powers).sum(-1)
+    for position in (0, 4):
+        code = (batch.inputs[:, position : position + world.memory] * powers).sum(-1)
         # E[1[window = w] − π(w)] = 0 for every window, and stays 0 when weighted by anything known of the kernel.
-        gap = torch.nn.functional.one_hot(code, 2**world.memory) - law
+        gap = torch.nn.functional.one_hot(code, 2**world.memory) - probs
         assert float(gap.mean(0).abs().max()) < 0.01
-        assert float((gap * law).mean(0).abs().max()) < 0.01
+        assert float((gap * probs).mean(0).abs().max()) < 0.01
 
 
 def test_spread_kernel_ignores_the_tokens_between():
@@ -77,22 +77,22 @@ def test_spread_kernel_ignores_the_tokens_between():
         assert torch.equal(spread[:, number], kernels[:, window[0] * 3 + window[2]])
 
 
-def test_lower_order_laws_are_rows_of_the_conditional_law():
+def test_lower_order_probs_are_rows_of_the_conditional_distribution():
     world = InContextNgrams(states=2, order=2, length=6, start="stationary")
     batch = world.sample(20, rng=rng(0))
-    laws = world.lower_order_laws(batch, (1,))
-    rows = conditional_law(batch.truth["kernels"], (1,))
+    probs = world.lower_order_probs(batch, (1,))
+    rows = conditional_distribution(batch.truth["kernels"], (1,))
     for example in range(20):
-        assert torch.allclose(laws[example], rows[example, batch.inputs[example, -1]])
+        assert torch.allclose(probs[example], rows[example, batch.inputs[example, -1]])
 
 
-def test_longer_sequences_bring_the_counts_to_the_lower_order_laws():
+def test_longer_sequences_bring_the_counts_to_the_lower_order_probs():
     errors = []
     for length in (50, 400, 3200):
         world = InContextNgrams(states=2, order=2, length=length, concentration=1.0, start="stationary")
         batch = world.sample(200, rng=rng(5))
         counted = CountingEstimator(2, (1,)).probabilities(batch.inputs)[:, -1]
-        errors.append(float((counted - world.lower_order_laws(batch, (1,))).square().sum(-1).mean()))
+        errors.append(float((counted - world.lower_order_probs(batch, (1,))).square().sum(-1).mean()))
     assert errors[0] > errors[1] > errors[2]
     # The mean squared error of counts falls like 1/T.
     assert errors[0] / errors[2] == pytest.approx(64, rel=0.6)

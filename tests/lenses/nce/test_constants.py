@@ -1,4 +1,4 @@
-"""Curvature, overlap, annulus and bounds of contrastive losses, and what the source prints beside what is true."""
+"""Curvature and overlap of contrastive losses; what the source prints and what is true."""
 
 from __future__ import annotations
 
@@ -7,31 +7,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import integrate
 
-import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.learning.nce.descent import optimise
 from sandlab.learning.nce.problem import NCEProblem
-from sandlab.lenses.nce.annulus import (
-    annulus_points,
-    decay_exponent,
-    flattest_ring,
-    in_annulus,
-    in_region,
-    mean_distance,
-    tail_terms,
-)
-from sandlab.lenses.nce.bounds import gd_step_lower_bound, newton_step_lower_bound
 from sandlab.lenses.nce.constants import (
     bhattacharyya,
     condition_number,
-    curvature_range,
     fisher_constants,
     hessian_neighbourhood,
     nce_spectrum,
 )
-from sandlab.lenses.nce.pictures import animate_path, draw_chasm, draw_landscape, draw_surface, nce_landscape
 from sandlab.worlds.nce.families import (
     BernoulliProduct,
     CategoricalFamily,
@@ -226,127 +211,6 @@ def test_printed_lower_constant_of_the_hessian_change_is_impossible():
     assert hessian_neighbourhood(problem, "nce").lower > 0
 
 
-@pytest.mark.parametrize(
-    ("distance", "largest", "exponent"),
-    [
-        (6, None, 0.91),
-        (8, 2.9e-3, 0.73),
-        (10, 2.5e-4, 0.663),
-        (12, 1.2e-5, 0.629),
-        (16, 4.9e-9, 0.598),
-        (20, 2.0e-13, 0.585),
-    ],
-)
-def test_radial_gradient_on_the_annulus_is_exponentially_small(distance, largest, exponent):
-    """Printed: exponent κ in [3/4, 5/4]. True: its minimum tends to 9/16, at b = 0.8R."""
-    ring = flattest_ring(gaussian(distance))
-    assert ring["exponent"] == pytest.approx(exponent, abs=0.005)
-    if largest:
-        assert math.exp(ring["log_largest"]) == pytest.approx(largest, rel=0.03)
-        assert ring["log_largest"] <= math.log(2) - 9 / 16 * distance**2 / 8
-    assert ring["b"] == pytest.approx(0.8 * distance, rel=0.03)
-
-
-def test_exponent_tends_to_nine_sixteenths():
-    assert flattest_ring(gaussian(40))["exponent"] == pytest.approx(9 / 16, abs=0.006)
-    values = decay_exponent(gaussian(20), annulus_points(20.0).flatten(0, 1))
-    assert float(values.min()) < 0.75  # below the printed interval
-
-
-@pytest.mark.parametrize("distance", [4, 6, 10, 20, 40])
-def test_the_annulus_lies_inside_the_region_of_the_expansions(distance):
-    points = annulus_points(float(distance)).flatten(0, 1)
-    assert bool(in_annulus(points, distance).all()) and bool(in_region(points, distance).all())
-    assert bool(in_region(torch.tensor([distance, distance**2 / 2], dtype=torch.float64), distance))
-    assert not bool(in_region(torch.tensor([0.4 * distance, 0.0], dtype=torch.float64), distance))
-
-
-def test_tail_terms_are_the_integrals_they_stand_for():
-    distance, b, c = 3.0, 2.6, 5.0
-    terms = tail_terms(torch.tensor([b, c], dtype=torch.float64), distance)
-    x0 = float(terms.split)
-    root = math.sqrt(2 * math.pi)
-    p = lambda x: math.exp(-x * x / 2 + b * x - c)  # noqa: E731
-    q = lambda x: math.exp(-x * x / 2) / root  # noqa: E731
-    star = lambda x: math.exp(-((x - distance) ** 2) / 2) / root  # noqa: E731
-    assert p(x0) == pytest.approx(q(x0))
-    cases = [(p, -40, x0), (q, x0, 40), (star, -40, x0), (lambda x: star(x) * q(x) / p(x), x0, 30)]
-    for place, (density, low, high) in enumerate(cases):
-        zeroth = integrate.quad(density, low, high, epsabs=1e-14)[0]
-        first = integrate.quad(lambda x, density=density: x * density(x), low, high, epsabs=1e-14)[0]
-        assert float(terms.zeroth[place]) == pytest.approx(zeroth, rel=1e-8)
-        assert float(terms.first[place]) == pytest.approx(first, rel=1e-8)
-
-
-def test_tail_terms_bound_the_gradient_on_the_annulus():
-    for distance in (6, 12, 20):
-        points = annulus_points(float(distance), radii=5, angles=40).flatten(0, 1)
-        gradient = gaussian(distance).grad(points)
-        assert bool((gradient[:, 1].abs() <= 0.5 * tail_terms(points, distance).zeroth.sum(-1)).all())
-
-
-def test_gradient_norm_is_bounded_by_the_larger_mean():
-    for distance in (1, 8, 16):
-        tau = torch.randn(120, 2, generator=sl.rng(0), dtype=torch.float64) * torch.tensor(
-            [3.0 * distance, distance**2]
-        )
-        largest = gaussian(distance).grad(tau).norm(dim=-1) / torch.clamp(tau[:, 0].abs(), min=distance)
-        assert float(largest.max()) <= 1  # printed with the factor 32
-
-
-def test_newton_s_conservative_step_is_exponentially_small():
-    curvature = curvature_range(gaussian(8))
-    assert curvature.largest == pytest.approx(8.373, abs=0.001)
-    assert curvature.smallest == pytest.approx(1.73e-7, rel=0.01)
-    assert curvature.newton_rate == pytest.approx(2e-8, rel=0.05)
-    bounds = [newton_step_lower_bound(gaussian(distance)) for distance in (8, 12, 16, 20)]
-    assert np.diff(bounds) == pytest.approx(9 / 128 * np.diff(np.array([8, 12, 16, 20]) ** 2.0), rel=0.2)
-
-
-def test_gradient_descent_s_bound_halves_when_the_step_doubles():
-    problem = gaussian(10)
-    assert gd_step_lower_bound(problem, 0.1) - gd_step_lower_bound(problem, 0.2) == pytest.approx(math.log(2))
-
-
-def test_landscape_values_are_those_of_the_problem():
-    problem = gaussian(4)
-    scape = nce_landscape(problem, np.linspace(1, 6, 7), np.linspace(2, 12, 5))
-    tau = torch.tensor([scape.b[3], scape.c[2]], dtype=torch.float64)
-    assert scape.log_loss[2, 3] == pytest.approx(math.log10(float(problem.loss(tau))))
-    assert scape.log_norm[2, 3] == pytest.approx(math.log10(float(problem.grad(tau).norm())))
-    assert scape.log_condition[2, 3] == pytest.approx(math.log10(condition_number(problem, tau=tau)))
-
-
-def test_pictures_are_drawn_with_their_paths():
-    from matplotlib.figure import Figure
-
-    problem = gaussian(3)
-    path = optimise(problem, rate=0.2, steps=20).tau
-    scape = nce_landscape(problem, np.linspace(-1, 4, 12), np.linspace(0, 7, 12))
-    figure = Figure()
-    axis = figure.add_subplot(121)
-    draw_landscape(axis, scape, paths={"ngd": path})
-    assert len(axis.lines) == 2 and axis.get_xlabel() == "slope b"
-    surface = draw_surface(figure, 122, scape, paths={"ngd": path})
-    assert len(surface.lines) == 1
-    chasm = Figure().add_subplot()
-    draw_chasm(chasm, problem, rng=sl.rng(0))
-    assert len(chasm.lines) == 4 and len(chasm.figure.axes) == 2  # weights have an axis of their own
-    film = animate_path(problem, path, frames=4)
-    curve, point = film._func(20)
-    assert point.get_xdata()[0] == pytest.approx(float(path[20, 0]))
-    assert max(curve.get_ydata()) > 0
-    film._draw_was_started = True
-
-
-def test_lenses_refuse_what_they_are_not_made_for():
-    other = NCEProblem(GaussianMean(), (3.0,), (1.0,))
-    with pytest.raises(BadInput, match="one-dimensional Gaussian means, noise at 0"):
-        mean_distance(other)
-    with pytest.raises(BadInput, match="b > 0"):
-        tail_terms(torch.tensor([-1.0, 2.0]), 4.0)
-    many = NCEProblem.of(DiagonalGaussians())
-    with pytest.raises(BadInput, match="needs two coordinates"):
-        nce_landscape(many, np.zeros(2), np.zeros(2))
+def test_overlap_refuses_parameters_of_the_wrong_length():
     with pytest.raises(BadInput, match="first must be 1 numbers"):
         bhattacharyya(GaussianMean(), [0.0, 1.0], [0.0])
