@@ -6,10 +6,10 @@ from sandlab.learning.experiment import Runs as Runs
 from sandlab.learning.experiment import Snapshot as Snapshot
 from sandlab.learning.experiment import Training as Training
 from sandlab.learning.history import History as History
-from sandlab.learning.markov.one_layer import SADDLE as SADDLE
-from sandlab.learning.markov.one_layer import SADDLE_ENERGY as SADDLE_ENERGY
 from sandlab.learning.markov.one_layer import Flow as Flow
 from sandlab.learning.markov.one_layer import OneLayerMarkovTheory as OneLayerMarkovTheory
+from sandlab.learning.markov.one_layer import SADDLE as SADDLE
+from sandlab.learning.markov.one_layer import SADDLE_ENERGY as SADDLE_ENERGY
 from sandlab.learning.markov.one_layer import flow_energy as flow_energy
 from sandlab.learning.markov.one_layer import flow_gain as flow_gain
 from sandlab.learning.nce.descent import DESCENT_METHODS as DESCENT_METHODS
@@ -30,16 +30,16 @@ from sandlab.learning.nce.problem import ContrastiveObjective as ContrastiveObje
 from sandlab.learning.nce.problem import NCEProblem as NCEProblem
 from sandlab.learning.nce.problem import QuadratureObjective as QuadratureObjective
 from sandlab.learning.nce.problem import SampleObjective as SampleObjective
-from sandlab.learning.nce.search import SELECTION_RULES as SELECTION_RULES
 from sandlab.learning.nce.search import RateSearch as RateSearch
+from sandlab.learning.nce.search import SELECTION_RULES as SELECTION_RULES
 from sandlab.learning.nce.search import search_rate as search_rate
-from sandlab.learning.objectives import OBJECTIVES as OBJECTIVES
 from sandlab.learning.objectives import CrossEntropy as CrossEntropy
 from sandlab.learning.objectives import Forward as Forward
 from sandlab.learning.objectives import LastLabel as LastLabel
 from sandlab.learning.objectives import MaskedToken as MaskedToken
 from sandlab.learning.objectives import MemberBatch as MemberBatch
 from sandlab.learning.objectives import NextToken as NextToken
+from sandlab.learning.objectives import OBJECTIVES as OBJECTIVES
 from sandlab.learning.objectives import Objective as Objective
 from sandlab.learning.objectives import PositionLabel as PositionLabel
 from sandlab.learning.objectives import SoftTarget as SoftTarget
@@ -49,9 +49,9 @@ from sandlab.learning.objectives import masked_mean as masked_mean
 from sandlab.learning.objectives import member_accuracy as member_accuracy
 from sandlab.learning.objectives import member_loss as member_loss
 from sandlab.learning.objectives import member_losses as member_losses
-from sandlab.learning.optim import SGD as SGD
 from sandlab.learning.optim import Adam as Adam
 from sandlab.learning.optim import Normalised as Normalised
+from sandlab.learning.optim import SGD as SGD
 from sandlab.learning.optim import Settings as Settings
 from sandlab.learning.optim import TorchOptimizer as TorchOptimizer
 from sandlab.learning.optim import clip_rows as clip_rows
@@ -63,16 +63,17 @@ from sandlab.learning.penalties import SequenceMean as SequenceMean
 from sandlab.learning.penalties import Sharpening as Sharpening
 from sandlab.learning.penalties import row_sharpness as row_sharpness
 from sandlab.learning.plateau import Plateau as Plateau
-from sandlab.learning.population import STRATEGIES as STRATEGIES
 from sandlab.learning.population import Population as Population
+from sandlab.learning.population import STRATEGIES as STRATEGIES
 from sandlab.learning.population import build_member as build_member
 from sandlab.learning.population import per_member as per_member
 from sandlab.learning.population import scale_weights as scale_weights
-from sandlab.learning.schedules import SCHEDULES as SCHEDULES
 from sandlab.learning.schedules import Constant as Constant
 from sandlab.learning.schedules import Cosine as Cosine
 from sandlab.learning.schedules import Linear as Linear
 from sandlab.learning.schedules import OneCycle as OneCycle
+from sandlab.learning.schedules import PowerDecay as PowerDecay
+from sandlab.learning.schedules import SCHEDULES as SCHEDULES
 from sandlab.learning.schedules import Schedule as Schedule
 from sandlab.learning.schedules import StepDecay as StepDecay
 from sandlab.learning.schedules import averaging as averaging
@@ -88,15 +89,6 @@ from sandlab.learning.training import evaluate as evaluate
 from sandlab.learning.training import train as train
 
 __all__ = [
-    "DESCENT_METHODS",
-    "MARGIN_LOSSES",
-    "OBJECTIVES",
-    "SADDLE",
-    "SADDLE_ENERGY",
-    "SCHEDULES",
-    "SELECTION_RULES",
-    "SGD",
-    "STRATEGIES",
     "Adam",
     "Checkpoint",
     "ClosedFormObjective",
@@ -106,6 +98,7 @@ __all__ = [
     "Cosine",
     "CrossEntropy",
     "Curriculum",
+    "DESCENT_METHODS",
     "Diverged",
     "EarlyStop",
     "Experiment",
@@ -116,6 +109,7 @@ __all__ = [
     "InvariantLogits",
     "LastLabel",
     "Linear",
+    "MARGIN_LOSSES",
     "MarginLoss",
     "MaskedToken",
     "Member",
@@ -123,6 +117,7 @@ __all__ = [
     "NCEProblem",
     "NextToken",
     "Normalised",
+    "OBJECTIVES",
     "Objective",
     "OneCycle",
     "OneLayerMarkovTheory",
@@ -131,10 +126,17 @@ __all__ = [
     "Plateau",
     "Population",
     "PositionLabel",
+    "PowerDecay",
     "Probe",
     "QuadratureObjective",
     "RateSearch",
     "Runs",
+    "SADDLE",
+    "SADDLE_ENERGY",
+    "SCHEDULES",
+    "SELECTION_RULES",
+    "SGD",
+    "STRATEGIES",
     "SampleObjective",
     "Scaled",
     "Schedule",

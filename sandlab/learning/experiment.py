@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from sandlab.errors import BadInput, choice, integer, require
 from sandlab.learning._engine.checkpoints import Checkpoint
 from sandlab.learning._engine.evaluation import evaluate_batch
+from sandlab.learning._engine.keeping import BestWeights
 from sandlab.learning._engine.precision import PRECISIONS, computing
 from sandlab.learning._engine.scratch import scratch_file
 from sandlab.learning.history import History
@@ -49,6 +50,9 @@ class Training:
     optimizer, lr, …    as in `train`; the objective is a name or a frozen dataclass
     evals               evaluations along the way (besides the one before the first step), on `eval_examples` held-out
                         examples that are the same for all seeds; probes are measured at each of them
+    ema                 decay of the average of the weights: a number, or a function of the step such as `PowerDecay`
+    keep                name of a metric: the weights of the evaluation at which it was smallest (the first of equals)
+                        are kept instead of the last ones; "ema/…" is a metric of the averaged weights
     precision           of the matrix products on a GPU: "float32", "tf32" or "bf16"
     nan                 "raise" an error when a loss is not a number, or "continue" with the other seeds
     """
@@ -63,11 +67,12 @@ class Training:
     schedule: Schedule = "constant"
     warmup: int = 0
     clip: float | None = None
-    ema: float | None = None
+    ema: float | Callable[[int], float] | None = None
     objective: str | Objective | None = None
     evals: int = 20
     eval_examples: int = 1024
     stop: EarlyStop | None = None
+    keep: str | None = None
     precision: str = "float32"
     nan: str = "raise"
 
@@ -142,7 +147,8 @@ class Runs:
     metrics      name → evaluations and probes (seed, evaluation, …): "loss", "accuracy", what the probes name
     final        name → what the final probes measured (seed, …)
     parameters   trained numbers of one member
-    weights      name → weights (seed, …), when asked for: averaged ones where the training averages
+    weights      name → weights (seed, …), when asked for: averaged ones where the training averages, those of the best
+                 evaluation where it keeps them
     then         the same members' next training, when there is one
     """
 
@@ -224,14 +230,17 @@ def _train(population: Population, experiment: Experiment, job: Members, stream:
     goal = as_objective(how.objective)
     batch = world.sample(how.eval_examples, rng=rng(1, "held out", device=job.device))
     snapshot = Snapshot(population, world, batch)
+    path = scratch_file(stream)
+    best = None if how.keep is None else BestWeights(how.keep, population, scratch_file(f"{stream} best"))
 
     def measure(model: nn.Module) -> dict[str, Any]:
         found: dict[str, Any] = dict(evaluate_batch(model, batch, goal))
         for probe in experiment.probes:
             found |= probe(snapshot)
+        if best is not None:
+            best.evaluated(population)
         return found
 
-    path = scratch_file(stream)
     histories = train(
         population,
         world,
@@ -250,6 +259,7 @@ def _train(population: Population, experiment: Experiment, job: Members, stream:
         ema=how.ema,
         evaluate=measure,
         every=max(1, how.steps // how.evals),
+        callbacks=() if best is None else (best,),
         stop=how.stop,
         checkpoint=None if path is None else Checkpoint(path, every=None, seconds=20.0),
         data="separate",
@@ -268,12 +278,14 @@ def _train(population: Population, experiment: Experiment, job: Members, stream:
         metrics={name: np.stack([each.metrics[name] for each in histories]) for name in histories[0].metrics},
         final={name: _array(value) for name, value in final.items()},
         parameters=sum(weight.numel() for weight in population.template.parameters()),
-        weights=_weights(population, histories) if job.weights else None,
+        weights=_weights(population, histories, best) if job.weights else None,
         then=following,
     )
 
 
-def _weights(population: Population, histories: Sequence[History]) -> dict[str, Tensor]:
+def _weights(population: Population, histories: Sequence[History], best: BestWeights | None) -> dict[str, Tensor]:
+    if best is not None:
+        return best.weights
     averaged = [history.averaged for history in histories if history.averaged is not None]
     if averaged:
         return {name: torch.stack([each[name] for each in averaged]).cpu() for name in averaged[0]}

@@ -14,7 +14,18 @@ from torch import Tensor
 
 from sandlab.errors import choice, integer, number, require
 
-__all__ = ["SCHEDULES", "Constant", "Cosine", "Linear", "OneCycle", "Schedule", "StepDecay", "averaging", "factors"]
+__all__ = [
+    "SCHEDULES",
+    "Constant",
+    "Cosine",
+    "Linear",
+    "OneCycle",
+    "PowerDecay",
+    "Schedule",
+    "StepDecay",
+    "averaging",
+    "factors",
+]
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,21 @@ def factors(schedule: Schedule, steps: int, warmup: int = 0) -> Tensor:
     else:
         values = [float(schedule(step)) for step in range(steps)]  # type: ignore[operator]
     return torch.tensor(values, dtype=torch.float64) * torch.tensor(rise, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class PowerDecay:
+    """Decay of an average of the weights that follows early weights faster: 1 − max((t + 1)^(−power), 1 − decay).
+
+    Before step `start` the decay is `decay`.
+    """
+
+    decay: float = 0.999
+    power: float = 0.67
+    start: int = 0
+
+    def __call__(self, step: int) -> float:
+        return self.decay if step < self.start else 1 - max((step + 1) ** -self.power, 1 - self.decay)
 
 
 def averaging(ema: float | Callable[[int], float], steps: int) -> Tensor:

@@ -25,8 +25,8 @@ class EarlyStop:
     patience: int | None = None
     below: float | None = None
     tolerance: float = 0.0
-    best: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
-    waited: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    best: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
+    waited: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.patience is None and self.below is None:

@@ -135,7 +135,7 @@ def canonical(config: Any, place: str = "config") -> Any:
     if config is None or isinstance(config, (bool, int, float, str)):
         return config
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
-        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.init}
         return {
             "type": f"{type(config).__module__}:{type(config).__qualname__}",
             "fields": {name: canonical(value, f"{place}.{name}") for name, value in fields.items()},
