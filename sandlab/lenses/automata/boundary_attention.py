@@ -1,8 +1,8 @@
-"""Does attention look at the walls? Measures of heads on walks between two walls, and their picture."""
+"""Heads that detect walls: attention scores on walks between two walls, and their picture."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor
 
 from sandlab.errors import require
 from sandlab.registry import register
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["attention_uniformity", "boundary_scores", "draw_boundaries"]
 
@@ -28,33 +31,33 @@ def attention_uniformity(pattern: Float[Tensor, "*lead time time"]) -> Float[Ten
 def boundary_scores(
     pattern: Float[Tensor, "*lead example head time time"], states: Int[Tensor, "example time"], walls: tuple[int, int]
 ) -> dict[str, Float[Tensor, "*lead head wall"]]:
-    """How far each head detects each wall of a walk.
+    """How well each head detects each wall of a walk.
 
-    score    share of positions whose most attended one is a visit of that wall, among positions with such a visit
-             behind them (or under them)
-    base     the same share for a head that looks at a uniformly random earlier position
-    weight   mean attention on visits of that wall, at the same positions; `base` for a head that averages
+    score    share of queries whose largest weight is on a visit of that wall, among the queries with such a visit at
+             or before their position
+    base     the same share for a head that attends to a uniformly random position of the prefix
+    weight   mean attention on visits of that wall, over the same queries; `base` for a head that averages
     leakage  mean attention on positions before the latest visit of that wall
 
     An ideal detector has score 1 and leakage 0: after a wall nothing before it matters (Liu et al. 2023, figure 6).
-    The score of a nearly even row says little: its largest weight may lie on walls by accident, `weight` does not.
+    The score of a nearly uniform row says little, because its largest weight may be on a wall by chance; use `weight`.
     """
     time = states.shape[1]
-    places = torch.arange(time, device=states.device)
+    positions = torch.arange(time, device=states.device)
     chosen = pattern.argmax(-1)
     found: dict[str, list[Tensor]] = {"score": [], "base": [], "weight": [], "leakage": []}
     for wall in walls:
         at_wall = states == wall
-        latest = torch.where(at_wall, places, -1).cummax(1).values
+        latest = torch.where(at_wall, positions, -1).cummax(1).values
         counted = (latest >= 0).unsqueeze(1)
         hits = at_wall.unsqueeze(1).expand(chosen.shape).gather(-1, chosen)
-        share = at_wall.double().cumsum(1) / (places + 1)
-        before = (places < latest.unsqueeze(-1)).unsqueeze(1)
-        looked = (pattern.double() * at_wall[:, None, None]).sum(-1)
+        share = at_wall.double().cumsum(1) / (positions + 1)
+        before = (positions < latest.unsqueeze(-1)).unsqueeze(1)
+        attended = (pattern.double() * at_wall[:, None, None]).sum(-1)
         leaked = torch.where(before, pattern.double(), 0.0).sum(-1)
         found["score"].append(_mean_where(hits.double(), counted))
         found["base"].append(_mean_where(share.unsqueeze(1).expand(chosen.shape), counted))
-        found["weight"].append(_mean_where(looked, counted))
+        found["weight"].append(_mean_where(attended, counted))
         found["leakage"].append(_mean_where(leaked, counted))
     return {name: torch.stack(values, -1) for name, values in found.items()}
 
@@ -65,13 +68,13 @@ def _mean_where(values: Float[Tensor, "*lead example head time"], counted: Tenso
 
 
 def draw_boundaries(
-    axis: Any, pattern: np.ndarray, states: np.ndarray, walls: tuple[int, int], *, frame: str = "", title: str = ""
+    axis: Axes, pattern: np.ndarray, states: np.ndarray, walls: tuple[int, int], *, frame: str = "", title: str = ""
 ) -> None:
-    """An attention map whose unused upper triangle shows the walls: columns at the left wall white, right wall grey.
+    """An attention map whose unused upper triangle shows the walls: white columns for the left one, grey for the right.
 
     frame  colour of a frame around the map, for heads that detect a wall
     """
-    shown = np.sqrt(np.asarray(pattern, dtype=float))  # the eye sees faint weights, too
+    shown = np.sqrt(np.asarray(pattern, dtype=float))  # makes faint weights visible
     time = len(states)
     upper = np.triu(np.ones((time, time), dtype=bool), 1)
     axis.imshow(np.where(upper, np.nan, shown), vmin=0, vmax=1, interpolation="nearest", cmap="magma")

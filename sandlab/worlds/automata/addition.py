@@ -19,7 +19,7 @@ __all__ = ["Addition", "adder_as_flip_flop", "addition_prompt", "carries"]
 def carries(digit_sums: Int[Tensor, "*n place"], base: int = 10) -> Int[Tensor, "*n place"]:
     """Carry out of each place, lowest first: sum ≥ base writes 1, sum ≤ base − 2 writes 0, sum = base − 1 keeps it."""
     flat = torch.atleast_2d(digit_sums)
-    # A place before the lowest holds carry 0, so that "no write yet" reads it.
+    # A place below the lowest holds carry 0, which is read before the first write.
     writes = torch.cat([torch.zeros_like(flat[:, :1]), (flat >= base).long()], 1)
     keeps = torch.cat([torch.zeros_like(flat[:, :1], dtype=torch.bool), flat == base - 1], 1)
     state = writes.gather(1, latest_write(torch.where(keeps, IGNORE, WRITE)))[:, 1:]
@@ -41,7 +41,7 @@ def adder_as_flip_flop(first: int, second: int, base: int = 10) -> tuple[int, li
 
 
 def addition_prompt(first: int, second: int) -> str:
-    """The question as it is put to a language model."""
+    """The question as a prompt for a language model."""
     return f"Q: What is {first}+{second}? Answer with the number alone.\nA:"
 
 

@@ -50,14 +50,14 @@ _PATTERNS: list[tuple[str, Callable[..., Automaton]]] = [
 
 
 def machine_names() -> list[str]:
-    """Names to start from; numbers in them may be changed ("Grid4" → "Grid7")."""
+    """Known names; other numbers work as well ("Grid4" → "Grid7")."""
     return [*DEPTH_TABLE, "parity", "flip-flop", "memory4", "Grid3x4", "abab"]
 
 
 def named_machine(name: str, **options: Any) -> Automaton:
     """The automaton of that name, with the options of `Automaton`: `named_machine("S5", length=40)`.
 
-    D is followed by the order of the group (D6, D8), C2^3 is three counters, Dyck4_2 depth 4 with 2 bracket types.
+    D is followed by the order of the group (D6, D8); C2^3 is three counters; Dyck4_2 has depth 4 and 2 bracket types.
     """
     for pattern, build in _PATTERNS:
         found = re.fullmatch(pattern, name.strip().lower())
@@ -70,7 +70,7 @@ def named_machine(name: str, **options: Any) -> Automaton:
 def _dihedral(order: int, **options: Any) -> Automaton:
     if order % 2:
         raise BadInput(f"a dihedral group has an even order, got D{order}: D6 is the triangle, D8 the square")
-    return Dihedral(places=order // 2, **options)
+    return Dihedral(positions=order // 2, **options)
 
 
 def _letters_for(points: int, options: dict[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sandlab.errors import choice, integer, number, require
 from sandlab.registry import register
-from sandlab.worlds.automata.family import Family, Observations
+from sandlab.worlds.automata.family import Family, Observations, Table
 
 __all__ = ["Cyclic", "CyclicProduct", "Grid", "GridProduct", "Memory"]
 
@@ -28,7 +28,7 @@ class Cyclic(Family):
     steps: str = "all"
     observations: ClassVar[Observations] = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("size", self.size, 2)
         added = {"all": range(self.size), "unit": range(2), "one": range(1, 2)}[
             choice("steps", self.steps, ("all", "unit", "one"))
@@ -47,7 +47,7 @@ class CyclicProduct(Family):
     size: int = 2
     copies: int = 2
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("size", self.size, 2)
         integer("copies", self.copies, 1)
         elements = np.array(list(itertools.product(range(self.size), repeat=self.copies)))
@@ -72,14 +72,14 @@ class Memory(Family):
     values: int = 2
     hold: float = 0.5
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("values", self.values, 1)
         number("hold", self.hold, 0.0, 1.0)
         return [[state, *range(self.values)] for state in range(self.values)]
 
     @property
-    def drawn_law(self) -> tuple[float, ...]:
-        return self.law or (self.hold, *[(1 - self.hold) / self.values] * self.values)
+    def sampling_probs(self) -> tuple[float, ...]:
+        return self.probs or (self.hold, *[(1 - self.hold) / self.values] * self.values)
 
     def usual_letters(self) -> list[str]:
         return ["⊥", *[str(value) for value in range(self.values)]]
@@ -88,10 +88,10 @@ class Memory(Family):
 @register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Grid(Family):
-    """A walk on a line between two walls: left and right move by one unless a wall stops them.
+    """A walk on a line between two walls: left and right move by one unless there is a wall.
 
     q_t = min(max(q_{t−1} ± 1, 0), n − 1); with `stay` a third letter does nothing.
-    label  "state", or "boundary": whether the walker touches a wall
+    label  "state", or "boundary": whether the walker is at a wall
     """
 
     size: int = 4
@@ -100,7 +100,7 @@ class Grid(Family):
         "boundary": lambda self: [int(state in (0, self.size - 1)) for state in range(self.size)]
     }
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("size", self.size, 2)
         moves = [-1, 1, 0] if self.stay else [-1, 1]
         return [[min(max(state + move, 0), self.size - 1) for move in moves] for state in range(self.size)]
@@ -119,14 +119,14 @@ class GridProduct(Family):
 
     sizes: tuple[int, ...] = (3, 4)
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         self._set("sizes", tuple(self.sizes))
         require(len(self.sizes) >= 1, "sizes", self.sizes, "one number per axis")
         for size in self.sizes:
             integer("sizes", size, 2)
-        places = np.stack(np.unravel_index(np.arange(np.prod(self.sizes)), self.sizes), -1)
+        coordinates = np.stack(np.unravel_index(np.arange(np.prod(self.sizes)), self.sizes), -1)
         moves = np.concatenate([np.zeros((1, len(self.sizes)), int), _axis_moves(len(self.sizes))])
-        moved = np.clip(places[:, None] + moves, 0, np.array(self.sizes) - 1)
+        moved = np.clip(coordinates[:, None] + moves, 0, np.array(self.sizes) - 1)
         return np.ravel_multi_index(tuple(np.moveaxis(moved, -1, 0)), self.sizes)
 
     def usual_letters(self) -> list[str]:
@@ -134,7 +134,7 @@ class GridProduct(Family):
         return ["⊥", *[f"{sign}{name}" for name, _ in zip(names, self.sizes) for sign in "-+"]]
 
     def usual_states(self) -> list[str]:
-        return [",".join(map(str, place)) for place in np.ndindex(*self.sizes)]
+        return [",".join(map(str, position)) for position in np.ndindex(*self.sizes)]
 
 
 def _axis_moves(axes: int) -> np.ndarray:

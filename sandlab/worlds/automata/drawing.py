@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +19,7 @@ from sandlab.worlds.automata.rubik import RUBIK_TURNS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
 
 __all__ = [
     "draw_cayley_graph",
@@ -31,21 +32,21 @@ MOST_NODES = 130
 
 
 def draw_machine(machine: Automaton, axis: Axes | None = None, title: str = "") -> Figure:
-    """The state diagram: circles for states (the start has a thick rim, accepting ones two), arrows for letters."""
+    """The state diagram: circles for states (a thick rim for the start, two rims for accepting), arrows for letters."""
     if machine.states > MOST_NODES:
         raise BadInput(f"a diagram of {machine.states} states cannot be read: at most {MOST_NODES}")
-    places = _places(machine)
-    figure, axis = _panel(axis, places)
+    points = _layout(machine)
+    figure, axis = _panel(axis, points)
     edges: dict[tuple[int, int], list[str]] = {}
-    # Letters that leave every state alone would only add a loop everywhere.
+    # Letters that fix every state would only add a loop everywhere.
     idle = [letter for letter, row in enumerate(machine.maps) if (row == np.arange(machine.states)).all()]
     for state, row in enumerate(machine.transitions):
         for letter, following in enumerate(row):
             if letter not in idle:
                 edges.setdefault((state, following), []).append(machine.letters[letter])
-    _draw_edges(axis, places, {pair: (_shorten(names), "#555555") for pair, names in edges.items()})
+    _draw_edges(axis, points, {pair: (_shorten(names), "#555555") for pair, names in edges.items()})
     names = machine.names_of_states
-    for state, (x, y) in enumerate(places):
+    for state, (x, y) in enumerate(points):
         width = 2.6 if state == machine.start else 1.0
         _node(axis, x, y, names[state], COLOURS[0], width)
         if machine.accepting and state in machine.accepting:
@@ -61,21 +62,21 @@ def draw_cayley_graph(
     """Elements as points, one colour of arrows per letter: from e to "e, then the letter". The identity is yellow."""
     if len(semigroup) > MOST_NODES:
         raise BadInput(f"a Cayley graph of {len(semigroup)} elements cannot be read: at most {MOST_NODES}")
-    places = _spread(semigroup)
-    figure, axis = _panel(axis, places)
+    points = _spread(semigroup)
+    figure, axis = _panel(axis, points)
     for letter in range(semigroup.right.shape[1]):
         pairs = {(e, int(f)): ("", COLOURS[letter % len(COLOURS)]) for e, f in enumerate(semigroup.right[:, letter])}
-        _draw_edges(axis, places, pairs, bend=0.12 + 0.06 * letter)
+        _draw_edges(axis, points, pairs, bend=0.12 + 0.06 * letter)
         axis.plot(
             [], [], color=COLOURS[letter % len(COLOURS)], label=letters[letter] if letters else f"letter {letter}"
         )
     sizes = 60 if len(semigroup) > 30 else 130
-    axis.scatter(*places.T, s=sizes, color="white", edgecolors="#222222", zorder=3)
-    for element, (x, y) in enumerate(places):
+    axis.scatter(*points.T, s=sizes, color="white", edgecolors="#222222", zorder=3)
+    for element, (x, y) in enumerate(points):
         if len(semigroup) <= 30:
             axis.text(x, y, str(element), ha="center", va="center", fontsize=7, zorder=4)
     if semigroup.has_identity:
-        axis.scatter(*places[semigroup.identity], s=sizes, color="#ffd97d", edgecolors="#222222", zorder=3.5)
+        axis.scatter(*points[semigroup.identity], s=sizes, color="#ffd97d", edgecolors="#222222", zorder=3.5)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     _title(axis, title or f"Cayley graph: {len(semigroup)} elements")
     return figure
@@ -120,13 +121,13 @@ def draw_rubik_net(axis: Axes | None = None, turn: str | None = None) -> Figure:
     return axis.figure  # type: ignore[return-value]
 
 
-def _square(x: float, y: float) -> Any:
-    from matplotlib.patches import Rectangle
+def _square(x: float, y: float) -> Rectangle:
+    from matplotlib import patches
 
-    return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor="#eef3f7", edgecolor="#8a8d91")
+    return patches.Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor="#eef3f7", edgecolor="#8a8d91")
 
 
-def _places(machine: Automaton) -> Float[np.ndarray, "state 2"]:
+def _layout(machine: Automaton) -> Float[np.ndarray, "state 2"]:
     """Walks on a line or a grid as such; everything else on a circle."""
     if isinstance(machine, Grid):
         return np.column_stack([np.arange(machine.states), np.zeros(machine.states)]) * 1.4
@@ -151,8 +152,8 @@ def _spread(semigroup: Semigroup) -> Float[np.ndarray, "element 2"]:
     return np.array([laid[element] for element in range(len(semigroup))]) * math.sqrt(len(semigroup)) * 0.9
 
 
-def _panel(axis: Axes | None, places: np.ndarray) -> tuple[Any, Any]:
-    low, high = places.min(0) - 0.75, places.max(0) + 0.75
+def _panel(axis: Axes | None, points: np.ndarray) -> tuple[Figure, Axes]:
+    low, high = points.min(0) - 0.75, points.max(0) + 0.75
     if axis is None:
         span = high - low
         with style():
@@ -161,7 +162,7 @@ def _panel(axis: Axes | None, places: np.ndarray) -> tuple[Any, Any]:
             )
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     axis.axis("off")
-    return axis.figure, axis
+    return axis.figure, axis  # type: ignore[return-value]
 
 
 def _title(axis: Axes, text: str) -> None:
@@ -174,46 +175,46 @@ def _node(axis: Axes, x: float, y: float, name: str, colour: str, width: float) 
 
 
 def _draw_edges(
-    axis: Axes, places: np.ndarray, edges: dict[tuple[int, int], tuple[str, str]], bend: float = 0.18
+    axis: Axes, points: np.ndarray, edges: dict[tuple[int, int], tuple[str, str]], bend: float = 0.18
 ) -> None:
     for (origin, goal), (label, colour) in edges.items():
         if origin == goal:
-            _loop(axis, places[origin], _outwards(places, origin), label, colour)
+            _loop(axis, points[origin], _outwards(points, origin), label, colour)
             continue
         arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "shrinkA": 11, "shrinkB": 11}
         arrow["connectionstyle"] = f"arc3,rad={bend}"
-        axis.annotate("", places[goal], places[origin], arrowprops=arrow, zorder=2)
+        axis.annotate("", points[goal], points[origin], arrowprops=arrow, zorder=2)
         if label:
-            step = places[goal] - places[origin]
-            middle = (places[goal] + places[origin]) / 2 + bend * 0.62 * np.array([step[1], -step[0]])
+            step = points[goal] - points[origin]
+            middle = (points[goal] + points[origin]) / 2 + bend * 0.62 * np.array([step[1], -step[0]])
             _label(axis, middle, label, colour)
 
 
-def _outwards(places: np.ndarray, own: int) -> np.ndarray:
-    """The direction in which nothing else lies: away from the middle along the axes on whose edge the place is."""
-    away = places[own] - places.mean(0)
-    furthest = np.abs(places - places.mean(0)).max(0)
+def _outwards(points: np.ndarray, index: int) -> np.ndarray:
+    """The direction that is free of other points: away from the middle, along the axes on whose edge the point is."""
+    away = points[index] - points.mean(0)
+    furthest = np.abs(points - points.mean(0)).max(0)
     away = np.where(np.abs(away) >= 0.75 * furthest, away, 0.0)
-    # On a line both ends and the middle have room above.
+    # On a line there is room above every point.
     if np.linalg.norm(away) < 1e-9 or furthest[1] < 1e-9:
         away = np.array([0.0, 1.0])
     return away / np.linalg.norm(away)
 
 
-def _loop(axis: Any, place: np.ndarray, away: np.ndarray, label: str, colour: str) -> None:
+def _loop(axis: Axes, point: np.ndarray, away: np.ndarray, label: str, colour: str) -> None:
     """An arrow from a state to itself."""
     side = np.array([-away[1], away[0]])
-    begin, end = place + 0.22 * away + 0.16 * side, place + 0.22 * away - 0.16 * side
+    begin, end = point + 0.22 * away + 0.16 * side, point + 0.22 * away - 0.16 * side
     arrow = {"arrowstyle": "-|>", "color": colour, "lw": 0.9, "connectionstyle": "arc3,rad=-1.6"}
-    axis.annotate("", end, begin, arrowprops=arrow, zorder=2)
+    axis.annotate("", (end[0], end[1]), (begin[0], begin[1]), arrowprops=arrow, zorder=2)
     if label:
-        _label(axis, place + 0.6 * away, label, colour)
+        _label(axis, point + 0.6 * away, label, colour)
 
 
-def _label(axis: Axes, place: np.ndarray, text: str, colour: str) -> None:
+def _label(axis: Axes, point: np.ndarray, text: str, colour: str) -> None:
     box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     axis.text(
-        float(place[0]), float(place[1]), text, ha="center", va="center", fontsize=7.5, color=colour, bbox=box, zorder=6
+        float(point[0]), float(point[1]), text, ha="center", va="center", fontsize=7.5, color=colour, bbox=box, zorder=6
     )
 
 

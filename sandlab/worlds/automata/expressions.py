@@ -24,8 +24,8 @@ class Expression:
     nullable: bool = True
 
     def shifted(self, by: int) -> Expression:
-        def move(places: set[int]) -> set[int]:
-            return {place + by for place in places}
+        def move(positions: set[int]) -> set[int]:
+            return {position + by for position in positions}
 
         return Expression(
             self.symbols, move(self.first), move(self.last), [move(f) for f in self.follow], self.nullable
@@ -34,13 +34,13 @@ class Expression:
 
 def letter(symbols: list[str]) -> Expression:
     """One letter out of several: one position each, any of them first and last."""
-    places = set(range(len(symbols)))
-    return Expression(symbols, places, set(places), [set() for _ in symbols], False)
+    positions = set(range(len(symbols)))
+    return Expression(symbols, positions, set(positions), [set() for _ in symbols], False)
 
 
 def sequence(left: Expression, right: Expression) -> Expression:
     right = right.shifted(len(left.symbols))
-    follow = [after | (right.first if place in left.last else set()) for place, after in enumerate(left.follow)]
+    follow = [after | (right.first if position in left.last else set()) for position, after in enumerate(left.follow)]
     return Expression(
         left.symbols + right.symbols,
         left.first | (right.first if left.nullable else set()),
@@ -63,7 +63,7 @@ def either(left: Expression, right: Expression) -> Expression:
 
 def repeated(inner: Expression, *, nullable: bool) -> Expression:
     """Once or more; with `nullable` also not at all."""
-    follow = [after | (inner.first if place in inner.last else set()) for place, after in enumerate(inner.follow)]
+    follow = [after | (inner.first if position in inner.last else set()) for position, after in enumerate(inner.follow)]
     return Expression(inner.symbols, inner.first, inner.last, follow, inner.nullable or nullable)
 
 
@@ -74,29 +74,29 @@ def optional(inner: Expression) -> Expression:
 
 
 def parse(text: str, alphabet: str | None = None) -> Expression:
-    """Read a regular expression; what cannot be read is refused with its place."""
+    """Read a regular expression; what cannot be read is refused with its position."""
     reader = _Reader(text, alphabet)
     result = reader.alternatives()
-    if reader.place < len(text):
+    if reader.position < len(text):
         reader.refuse("unmatched ')'" if reader.peek() == ")" else f"unexpected {reader.peek()!r}")
     return result
 
 
 class _Reader:
     def __init__(self, text: str, alphabet: str | None) -> None:
-        self.text, self.place = text, 0
+        self.text, self.position = text, 0
         mentioned = [symbol for symbol in text if symbol not in SPECIAL and symbol not in ",0123456789-"]
         self.alphabet = sorted(set(alphabet)) if alphabet else sorted(set(mentioned))
 
     def refuse(self, what: str) -> None:
-        raise BadInput(f"the regular expression {self.text!r} does not parse: {what} at position {self.place}")
+        raise BadInput(f"the regular expression {self.text!r} does not parse: {what} at position {self.position}")
 
     def peek(self) -> str:
-        return self.text[self.place] if self.place < len(self.text) else ""
+        return self.text[self.position] if self.position < len(self.text) else ""
 
     def take(self) -> str:
-        self.place += 1
-        return self.text[self.place - 1]
+        self.position += 1
+        return self.text[self.position - 1]
 
     def alternatives(self) -> Expression:
         result = self.factors()
@@ -156,11 +156,11 @@ class _Reader:
     def atom(self) -> Expression:
         symbol = self.peek()
         if symbol == "(":
-            begin = self.place
+            begin = self.position
             self.take()
             inner = self.alternatives()
             if self.peek() != ")":
-                self.place = begin
+                self.position = begin
                 self.refuse("a '(' that is never closed")
             self.take()
             return inner
@@ -184,15 +184,15 @@ class _Reader:
         return symbol
 
     def letter_class(self) -> Expression:
-        begin = self.place
+        begin = self.position
         self.take()
         symbols: list[str] = []
         while self.peek() != "]":
             if not self.peek():
-                self.place = begin
+                self.position = begin
                 self.refuse("a '[' that is never closed")
             low = high = self.literal()
-            if self.peek() == "-" and self.text[self.place + 1 : self.place + 2] not in ("]", ""):
+            if self.peek() == "-" and self.text[self.position + 1 : self.position + 2] not in ("]", ""):
                 self.take()
                 high = self.literal()
             if high < low:

@@ -1,4 +1,4 @@
-"""What the named automata share: the table is computed from a few numbers."""
+"""What the named automata share: a table that is computed from a few parameters."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sandlab.worlds.automata.machine import Automaton
 __all__ = ["Family"]
 
 Observations = dict[str, Callable[[Any], Sequence[int]]]
+Table = Sequence[Sequence[int]] | np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,8 @@ class Family(Automaton):
         choice("label", self.label, ("state", *self.observations))
         super().__post_init__()
 
-    def build(self) -> Any:
-        """transitions[state][letter], after the parameters were checked."""
+    def build(self) -> Table:
+        """transitions[state][letter], after checking the parameters."""
         raise NotImplementedError
 
     def usual_labels(self) -> Int[np.ndarray, "state"]:

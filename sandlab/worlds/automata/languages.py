@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from sandlab.errors import BadInput
 from sandlab.registry import register
+from sandlab.worlds.automata._options import TaskOptions
 from sandlab.worlds.automata.expressions import Expression, parse
-from sandlab.worlds.automata.family import Family, Observations
+from sandlab.worlds.automata.family import Family, Observations, Table
 from sandlab.worlds.automata.machine import Automaton, as_table
 
 __all__ = ["Abab", "from_regex", "minimal"]
@@ -23,8 +24,8 @@ MOST_STATES = 5000
 class Abab(Family):
     """The language (abab)*: state 3 accepts and starts, a b a b leads through 0, 1, 2 back to 3, anything else to 4.
 
-    A share `pattern_share` of the words is abab…, the rest has independent uniform letters; with share 1 the position
-    alone tells the answer. label  "state", or "accept": whether the word so far is in the language.
+    A share `pattern_share` of the words is abab…, the others have independent uniform letters; with share 1 the
+    position alone tells the answer. label  "state", or "accept": whether the word so far is in the language.
     """
 
     start: int = 3
@@ -33,19 +34,19 @@ class Abab(Family):
     accepting: tuple[int, ...] | None = (3,)
     observations: ClassVar[Observations] = {"accept": lambda self: [0, 0, 0, 1, 0]}
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         return [[4, 1], [2, 4], [4, 3], [0, 4], [4, 4]]
 
     def usual_letters(self) -> list[str]:
         return ["a", "b"]
 
 
-def from_regex(expression: str, alphabet: str | None = None, **options: Any) -> Automaton:
+def from_regex(expression: str, alphabet: str | None = None, **options: Unpack[TaskOptions]) -> Automaton:
     """The minimal automaton of a regular expression: `from_regex("(abab)*")`.
 
     Understood: letters, ( ), |, *, +, ?, {m}, {m,n}, [abc], [a-z], . (any letter) and \\ before a special character.
-    The alphabet is what the expression mentions unless given. Positions of the expression are the states of a
-    nondeterministic automaton (Glushkov 1961), sets of them those of a deterministic one, which is then minimised.
+    Unless given, the alphabet is the letters of the expression. Positions of the expression are the states of
+    a nondeterministic automaton (Glushkov 1961), sets of them those of a deterministic one, which is then minimised.
     """
     tree = parse(expression, alphabet)
     letters = sorted(set(alphabet)) if alphabet else sorted(set(tree.symbols))
@@ -68,10 +69,10 @@ def _determinise(tree: Expression, letters: list[str], text: str) -> tuple[np.nd
     number = {begin: 0}
     queue, rows = [begin], []
     for subset in queue:
-        following = set().union(*(tree.first if place < 0 else tree.follow[place] for place in subset))
+        following = set().union(*(tree.first if position < 0 else tree.follow[position] for position in subset))
         row = []
         for letter in letters:
-            target = frozenset(place for place in following if tree.symbols[place] == letter)
+            target = frozenset(position for position in following if tree.symbols[position] == letter)
             if target not in number:
                 number[target] = len(number)
                 queue.append(target)
@@ -79,7 +80,7 @@ def _determinise(tree: Expression, letters: list[str], text: str) -> tuple[np.nd
         rows.append(row)
         if len(number) > MOST_STATES:
             raise BadInput(f"the automaton of {text!r} has more than {MOST_STATES} states: take a smaller expression")
-    final = [any(tree.nullable if place < 0 else place in tree.last for place in subset) for subset in queue]
+    final = [any(tree.nullable if position < 0 else position in tree.last for position in subset) for subset in queue]
     return np.array(rows), np.array(final)
 
 

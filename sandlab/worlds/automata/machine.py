@@ -1,4 +1,4 @@
-"""The automaton as a world: letters in, states out, and the options that the field's experiments vary."""
+"""The automaton as a world: letters in, states out, and the options that the experiments of the field vary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from sandlab.worlds.base import Batch, World
 
 __all__ = ["Automaton", "as_table"]
 
+DRAWS = ("probs", "legal", "pattern", "count")
+"""Options that say how letters are drawn; only `probs` and `pattern` go together."""
+
 
 @register("worlds")
 @dataclass(frozen=True)
@@ -34,14 +37,14 @@ class Automaton(World):
 
     - transitions    transitions[state][letter] = next state; every state needs one entry per letter
     - start          q_0
-    - length         letters per word; (low, high) draws each word's length uniformly, the rest is masked
-    - law            probability of each letter (default: uniform)
+    - length         letters per word; (low, high) draws each word's length uniformly and masks the rest
+    - probs          probability of each letter (default: uniform)
     - legal          legal[state][letter]: letters are drawn uniformly among those legal in the current state
-    - pattern        letters repeated over and over instead of random ones, in a share `pattern_share` of the words
-    - count          exactly so many letters 1, at uniformly random places
+    - pattern        letters that are repeated instead of random ones, in a share `pattern_share` of the words
+    - count          number of letters 1 in each word, at uniformly random positions
     - observation    observation[state] = class that is predicted instead of the state
-    - reveal         each label counts in the loss with this probability, drawn anew for every sample
-    - scratchpad     inputs are σ₁ q₁ σ₂ q₂ … σ_T (states get their own tokens after the letters); labels at letters
+    - reveal         each label counts in the loss with this probability, drawn independently for every sample
+    - scratchpad     inputs are σ₁ q₁ σ₂ q₂ … σ_T (state tokens come after the letters' tokens); labels at letters
     - accepting      the states that accept, when the automaton stands for a language
     - letter_names, state_names    how letters and states are written
     """
@@ -49,7 +52,7 @@ class Automaton(World):
     transitions: tuple[tuple[int, ...], ...] = ((0, 1), (1, 0))
     start: int = 0
     length: int | tuple[int, int] = 100
-    law: tuple[float, ...] | None = None
+    probs: tuple[float, ...] | None = None
     legal: tuple[tuple[bool, ...], ...] | None = None
     pattern: tuple[int, ...] | None = None
     pattern_share: float = 1.0
@@ -63,7 +66,7 @@ class Automaton(World):
 
     def __post_init__(self) -> None:
         self._set("transitions", as_table(self.transitions))
-        for name in ("law", "pattern", "observation", "accepting", "letter_names", "state_names"):
+        for name in ("probs", "pattern", "observation", "accepting", "letter_names", "state_names"):
             if getattr(self, name) is not None:
                 self._set(name, tuple(getattr(self, name)))
         if self.legal is not None:
@@ -116,8 +119,10 @@ class Automaton(World):
     def runner(self) -> Runner:
         return Runner(self.table)
 
-    def run(self, words: Int[Tensor, "example time"] | Sequence[Any] | str, start: int | None = None) -> Tensor:
-        """States after each letter, for one word or a row of words (tensor, numbers or letter names)."""
+    def run(
+        self, words: Int[Tensor, "*example time"] | Sequence[int | str], start: int | None = None
+    ) -> Int[Tensor, "*example time"]:
+        """States after each letter, for one word (tensor, numbers or letter names) or for many (tensor)."""
         first = self.start if start is None else self._state("start", start)
         tokens = words if isinstance(words, Tensor) else torch.tensor(self.read(words), dtype=torch.long)
         if tokens.numel():
@@ -126,10 +131,10 @@ class Automaton(World):
             return self.runner.run(tokens.unsqueeze(0), first)[0]
         return self.runner.run(tokens, first)
 
-    def read(self, word: Sequence[Any] | str) -> list[Any]:
+    def read(self, word: Sequence[int | str]) -> list[int]:
         """Letter numbers of a word given by names, for example "abba"; numbers pass through."""
         numbers = {name: letter for letter, name in enumerate(self.letters)}
-        result: list[Any] = []
+        result: list[int] = []
         for symbol in word:
             if isinstance(symbol, str) and symbol not in numbers:
                 known = ", ".join(numbers)
@@ -139,11 +144,11 @@ class Automaton(World):
             result.append(numbers[symbol] if isinstance(symbol, str) else symbol)
         return result
 
-    def task(self, **changes: Any) -> Automaton:
+    def task(self, **changes: Any) -> Self:
         """The same machine with other options: `machine.task(length=40, reveal=0.1)`."""
         return dataclasses.replace(self, **changes)
 
-    def observe(self, observation: Callable[[int], int] | Sequence[int]) -> Automaton:
+    def observe(self, observation: Callable[[int], int] | Sequence[int]) -> Self:
         """Predict a function of the state instead of the state."""
         given = [observation(state) for state in range(self.states)] if callable(observation) else list(observation)
         return self.task(observation=tuple(int(label) for label in given))
@@ -185,9 +190,9 @@ class Automaton(World):
         return np.arange(self.states)
 
     @property
-    def drawn_law(self) -> tuple[float, ...] | None:
-        """The letter law in force; None is uniform."""
-        return self.law
+    def sampling_probs(self) -> tuple[float, ...] | None:
+        """Probability of each letter when none of the other options decides; None is uniform."""
+        return self.probs
 
     def draw(self, n: int, rng: torch.Generator) -> tuple[Int[Tensor, "example time"], Int[Tensor, "example time"]]:
         """Words by the options above, and the states after each letter."""
@@ -210,7 +215,7 @@ class Automaton(World):
         return Batch(words, targets, mask, truth)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time label"]:
-        """The label is certain once the letters are read; between letters of a scratchpad nothing is asked."""
+        """The label is certain once the letters are read; the states of a scratchpad have no label."""
         words = batch.inputs[:, ::2] if self.scratchpad else batch.inputs
         certain = torch.nn.functional.one_hot(self._labels_of(self.run(words)), self.outputs).double().log()
         if not self.scratchpad:
@@ -218,47 +223,43 @@ class Automaton(World):
         uniform = torch.full_like(certain, 1 / self.outputs).log()
         return torch.stack([certain, uniform], 2).flatten(1, 2)[:, :-1]
 
-    def baselines(self) -> dict[str, Any]:
-        """ "position": the exact law of the label at each position, letters unread; "majority": its mean over time."""
+    def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:
+        """ "position": the exact probabilities of the labels at each position, letters unread; "majority": their mean
+        over time."""
 
         def position(batch: Batch) -> Tensor:
-            law = self.label_law(batch.inputs.shape[1]).to(batch.inputs.device)
-            return law.log().expand(len(batch), -1, -1)
+            probs = self.label_probs(batch.inputs.shape[1]).to(batch.inputs.device)
+            return probs.log().expand(len(batch), -1, -1)
 
         def majority(batch: Batch) -> Tensor:
-            law = self.label_law(batch.inputs.shape[1]).to(batch.inputs.device)
-            return law.mean(0, keepdim=True).log().expand(len(batch), batch.inputs.shape[1], -1)
+            probs = self.label_probs(batch.inputs.shape[1]).to(batch.inputs.device)
+            return probs.mean(0, keepdim=True).log().expand(len(batch), batch.inputs.shape[1], -1)
 
-        return (
-            {}
-            if self.scratchpad or self.pattern or self.count is not None
-            else {
-                "position": position,
-                "majority": majority,
-            }
-        )
+        if self.scratchpad or self.pattern or self.count is not None:
+            return {}
+        return {"position": position, "majority": majority}
 
-    def label_law(self, time: int) -> Float[Tensor, "time label"]:
-        """Law of the label at each position under the letter law: powers of the Markov chain of states."""
+    def label_probs(self, time: int) -> Float[Tensor, "time label"]:
+        """Probability of each label at each position: powers of the Markov chain of states."""
         chain = torch.zeros(self.states, self.states, dtype=torch.float64)
-        weight = torch.as_tensor(self.letter_law())
-        chain.scatter_add_(1, torch.as_tensor(self.table), weight)
-        law = torch.zeros(self.states, dtype=torch.float64)
-        law[self.start] = 1
+        chain.scatter_add_(1, torch.as_tensor(self.table), torch.as_tensor(self.letter_probs()))
+        probs = torch.zeros(self.states, dtype=torch.float64)
+        probs[self.start] = 1
         rows = []
         for _ in range(time):
-            law = law @ chain
-            rows.append(law)
+            probs = probs @ chain
+            rows.append(probs)
         sums = torch.zeros(time, self.outputs, dtype=torch.float64)
         return sums.index_add_(1, torch.as_tensor(self.labels), torch.stack(rows))
 
-    def letter_law(self) -> Float[np.ndarray, "state letter"]:
+    def letter_probs(self) -> Float[np.ndarray, "state letter"]:
         """Probability of each letter in each state."""
         if self.legal is not None:
             legal = np.array(self.legal, dtype=float)
             return legal / legal.sum(1, keepdims=True)
-        law = np.full(self.alphabet, 1 / self.alphabet) if self.drawn_law is None else np.array(self.drawn_law)
-        return np.tile(law / law.sum(), (self.states, 1))
+        given = self.sampling_probs
+        probs = np.full(self.alphabet, 1 / self.alphabet) if given is None else np.array(given)
+        return np.tile(probs / probs.sum(), (self.states, 1))
 
     def accepts(self, tokens: Tensor | str) -> bool | Tensor:
         require(self.accepting is not None, "accepting", None, "given for a language", "name the accepting states")
@@ -283,10 +284,10 @@ class Automaton(World):
             return states
         return torch.as_tensor(self.labels, device=states.device)[states]
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def _state(self, field: str, value: Any) -> int:
+    def _state(self, field: str, value: int) -> int:
         return integer(field, value, 0, self.states - 1, f"the machine has {self.states} states, numbered from 0")
 
     def _known_letters(self, low: int, high: int) -> None:
@@ -301,15 +302,18 @@ class Automaton(World):
         integer("length", high, low)
         number("reveal", self.reveal, 0.0, 1.0)
         number("pattern_share", self.pattern_share, 0.0, 1.0)
-        sized = {"law": self.alphabet, "observation": self.states, "legal": self.states}
-        sized |= {"letter_names": self.alphabet, "state_names": self.states}
-        for name, size in sized.items():
-            given = getattr(self, name)
+        for name, given in {"probs": self.probs, "letter_names": self.letter_names}.items():
             if given:
-                thing = "letter" if size == sized["law"] and name in ("law", "letter_names") else "state"
-                require(len(given) == size, name, given, f"one entry for each of the {size} {thing}s")
-        if self.law is not None:
-            require(min(self.law) >= 0 and sum(self.law) > 0, "law", self.law, "probabilities, not all zero")
+                require(len(given) == self.alphabet, name, given, f"one entry for each of the {self.alphabet} letters")
+        for name, each in {
+            "observation": self.observation,
+            "legal": self.legal,
+            "state_names": self.state_names,
+        }.items():
+            if each:
+                require(len(each) == self.states, name, each, f"one entry for each of the {self.states} states")
+        if self.probs is not None:
+            require(min(self.probs) >= 0 and sum(self.probs) > 0, "probs", self.probs, "probabilities, not all zero")
         if self.legal is not None:
             for state, row in enumerate(self.legal):
                 require(len(row) == self.alphabet, f"legal[{state}]", row, f"{self.alphabet} truth values")
@@ -323,14 +327,18 @@ class Automaton(World):
         if self.count is not None:
             integer("count", self.count, 0, high, "it is the number of letters 1 in a word")
             require(self.alphabet > 1, "count", self.count, "left out when there is only one letter")
-        chosen = [name for name in ("law", "legal", "pattern", "count") if getattr(self, name) is not None]
-        if len(chosen) > 1 and chosen != ["law", "pattern"]:
+        chosen = self._draws()
+        if len(chosen) > 1 and chosen != ["probs", "pattern"]:
             raise BadInput(f"{' and '.join(chosen)} were given together: choose one way of drawing letters")
 
+    def _draws(self) -> list[str]:
+        """The options in use that say how letters are drawn."""
+        return [name for name in DRAWS if getattr(self, name) is not None]
 
-def as_table(transitions: Any) -> tuple[tuple[int, ...], ...]:
+
+def as_table(transitions: object) -> tuple[tuple[int, ...], ...]:
     """The transition table as nested tuples, every entry a state."""
-    rows = transitions.tolist() if hasattr(transitions, "tolist") else transitions
+    rows = transitions.tolist() if isinstance(transitions, (np.ndarray, Tensor)) else transitions
     if not isinstance(rows, (list, tuple)) or not rows:
         raise BadInput(f"transitions must be one row per state, got {transitions!r}: try [[0, 1], [1, 0]]")
     if not all(isinstance(row, (list, tuple)) for row in rows):

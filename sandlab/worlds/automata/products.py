@@ -1,16 +1,17 @@
-"""Automata made of automata: side by side, one feeding the next, wreath products, letters that permute or reset."""
+"""Automata made of automata: direct products, cascades, wreath products, letters that permute or reset."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Int
 
 from sandlab.errors import BadInput, integer, require
+from sandlab.worlds.automata._options import MachineOptions, TaskOptions
 from sandlab.worlds.automata.machine import Automaton, as_table
 
 __all__ = [
@@ -24,8 +25,8 @@ __all__ = [
 ]
 
 
-def direct_product(*machines: Automaton, idle: bool = True, **options: Any) -> Automaton:
-    """Machines side by side, each with its own letter at every step.
+def direct_product(*machines: Automaton, idle: bool = True, **options: Unpack[TaskOptions]) -> Automaton:
+    """Machines that run in parallel, each with its own letter at every step.
 
     States and letters are tuples, the last one fastest. With `idle` each alphabet first gets a letter that does
     nothing (number |Σ_i|); then the monoid of the product is the product of the monoids.
@@ -52,9 +53,9 @@ def cascade_product(
     machines: Sequence[Automaton],
     feeds: Sequence[Callable[[tuple[int, ...], int], int]],
     alphabet: int | None = None,
-    **options: Any,
+    **options: Unpack[TaskOptions],
 ) -> Automaton:
-    """Machines in a row: machine i reads feeds[i]((q₁, …, q_{i−1}), σ), the states as they were before the step.
+    """Machines in series: machine i reads feeds[i]((q₁, …, q_{i−1}), σ), the states as they were before the step.
 
     All machines then move at once. The alphabet is that of the first machine unless given. Def. 6 of Liu et al. 2023.
     """
@@ -66,19 +67,19 @@ def cascade_product(
         for letter in range(letters):
             moved = []
             for part, (machine, feed) in enumerate(zip(machines, feeds)):
-                own = feed(state[:part], letter)
-                if not 0 <= own < machine.alphabet:
+                fed = feed(state[:part], letter)
+                if not 0 <= fed < machine.alphabet:
                     raise BadInput(
-                        f"feeds[{part}] gave letter {own} for states {state[:part]} and letter {letter}: "
+                        f"feeds[{part}] gave letter {fed} for states {state[:part]} and letter {letter}: "
                         f"machine {part} has letters 0 to {machine.alphabet - 1}"
                     )
-                moved.append(machine.transitions[state[part]][own])
+                moved.append(machine.transitions[state[part]][fed])
             table[number, letter] = np.ravel_multi_index(moved, sizes)
     start = int(np.ravel_multi_index([machine.start for machine in machines], sizes))
     return Automaton(transitions=as_table(table), start=start, **options)
 
 
-def wreath_product(inner: Automaton, outer: Automaton, **options: Any) -> Automaton:
+def wreath_product(inner: Automaton, outer: Automaton, **options: Unpack[TaskOptions]) -> Automaton:
     """The universal cascade: `outer` runs alone, `inner` reads any function of outer's state.
 
     Letters are pairs (f, σ) with f: Q_outer → Σ_inner, numbered f-major; |Σ_inner|^|Q_outer| · |Σ_outer| of them.
@@ -99,7 +100,7 @@ def wreath_product(inner: Automaton, outer: Automaton, **options: Any) -> Automa
     return Automaton(transitions=as_table(table), start=outer.start * inner.states + inner.start, **options)
 
 
-def from_generators(generators: Sequence[Sequence[int]], **options: Any) -> Automaton:
+def from_generators(generators: Sequence[Sequence[int]], **options: Unpack[MachineOptions]) -> Automaton:
     """Permutations of points as letters: the states are the points that are moved."""
     rows = np.array(generators)
     if rows.ndim != 2 or not (np.sort(rows, 1) == np.arange(rows.shape[-1])).all():
@@ -107,7 +108,7 @@ def from_generators(generators: Sequence[Sequence[int]], **options: Any) -> Auto
     return Automaton(transitions=as_table(rows.T), **options)
 
 
-def canonical(products: Int[np.ndarray, "element element"], **options: Any) -> Automaton:
+def canonical(products: Int[np.ndarray, "element element"], **options: Unpack[MachineOptions]) -> Automaton:
     """A group acting on itself: states and letters are its elements, δ(g, h) = h·g, so q_t = σ_t ⋯ σ_1.
 
     `products[a, b]` is a·b and element 0 the identity.
@@ -115,7 +116,9 @@ def canonical(products: Int[np.ndarray, "element element"], **options: Any) -> A
     return Automaton(transitions=as_table(np.asarray(products).T), **options)
 
 
-def permutation_reset(permutations: Sequence[Sequence[int]], resets: Sequence[int], **options: Any) -> Automaton:
+def permutation_reset(
+    permutations: Sequence[Sequence[int]], resets: Sequence[int], **options: Unpack[MachineOptions]
+) -> Automaton:
     """Every letter is a bijection or a constant: first the permutations, then one letter "go to q" per reset."""
     rows = np.array(permutations, dtype=np.int64)
     states = rows.shape[1]
@@ -124,7 +127,9 @@ def permutation_reset(permutations: Sequence[Sequence[int]], resets: Sequence[in
     return Automaton(transitions=as_table(np.concatenate([rows, constants]).T), **options)
 
 
-def random_automaton(states: int, letters: int, *, rng: torch.Generator, **options: Any) -> Automaton:
+def random_automaton(
+    states: int, letters: int, *, rng: torch.Generator, **options: Unpack[MachineOptions]
+) -> Automaton:
     """One of the |Q|^(|Q||Σ|) tables, all equally likely."""
     integer("states", states, 1)
     integer("letters", letters, 1)

@@ -39,7 +39,7 @@ def from_json(text: str, **options: Any) -> Automaton:
     """Read `{"transitions": [[0, 1], [1, 0]], "start": 0}`, or the same with names.
 
     With names: `{"letters": ["a", "b"], "states": ["even", "odd"], "transitions": {"even": {"a": "odd", "b": "even"},
-    …}, "start": "even", "accepting": ["even"]}`. A bare table `[[0, 1], [1, 0]]` will do.
+    …}, "start": "even", "accepting": ["even"]}`. A bare table `[[0, 1], [1, 0]]` is enough.
     """
     try:
         data = json.loads(text)
@@ -59,8 +59,8 @@ def from_json(text: str, **options: Any) -> Automaton:
     return Automaton(**{**given, **names, **options})
 
 
-def _check_fields(data: Any) -> None:
-    """Refuse what has not the form of an automaton; whether its names and numbers fit together is seen later."""
+def _check_fields(data: object) -> None:
+    """Refuse what does not have the form of an automaton; whether names and numbers fit together is checked later."""
     if not isinstance(data, dict):
         raise BadInput(f"a JSON automaton is an object or a table, got {data!r}: {EXAMPLE}")
     for name in data:
@@ -86,9 +86,9 @@ def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
     given = {name: names for name, names in data.items() if names is not None}
     states = [str(state) for state in given.get("states", rows)]
     letters = [str(letter) for letter in given.get("letters", sorted({x for row in rows.values() for x in row}))]
-    number = {state: place for place, state in enumerate(states)}
+    number = {state: index for index, state in enumerate(states)}
 
-    def state(name: Any, where: str) -> int:
+    def state(name: object, where: str) -> int:
         if str(name) not in number:
             hint = nearest(str(name), number) or f"the states are {', '.join(states)}"
             raise BadInput(f"{where} names the unknown state {name!r}: {hint}")

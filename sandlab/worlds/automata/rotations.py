@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sandlab.errors import integer
 from sandlab.registry import register
-from sandlab.worlds.automata.family import Family, Observations
+from sandlab.worlds.automata.family import Family, Observations, Table
 
 __all__ = ["AlternatingGroup", "Dihedral", "Quaternion", "SymmetricGroup"]
 
@@ -18,30 +18,30 @@ __all__ = ["AlternatingGroup", "Dihedral", "Quaternion", "SymmetricGroup"]
 @register("worlds")
 @dataclass(frozen=True, kw_only=True)
 class Dihedral(Family):
-    """A reversible car on a circle of n places, the dihedral group D_2n of order 2n.
+    """A reversible car on a circle of n positions, the dihedral group D_2n of order 2n.
 
-    Letter "advance" moves by one in the car's direction, letter "toggle" turns the car round. State n·direction +
-    place. label  "state", or "place": where the car is, whichever way it faces.
+    Letter "advance" moves by one in the car's direction, letter "toggle" turns the car round. The state is
+    n·direction + position. label  "state", or "position": where the car is, whichever way it faces.
     """
 
-    places: int = 3
+    positions: int = 3
     observations: ClassVar[Observations] = {
-        "place": lambda self: [state % self.places for state in range(2 * self.places)]
+        "position": lambda self: [state % self.positions for state in range(2 * self.positions)]
     }
 
-    def build(self) -> Any:
-        n = integer("places", self.places, 2)
+    def build(self) -> Table:
+        n = integer("positions", self.positions, 2)
         return [
-            [n * turned + (place + 1 - 2 * turned) % n, n * (1 - turned) + place]
+            [n * turned + (position + 1 - 2 * turned) % n, n * (1 - turned) + position]
             for turned in (0, 1)
-            for place in range(n)
+            for position in range(n)
         ]
 
     def usual_letters(self) -> list[str]:
         return ["advance", "toggle"]
 
     def usual_states(self) -> list[str]:
-        return [f"{place}{arrow}" for arrow in "→←" for place in range(self.places)]
+        return [f"{position}{arrow}" for arrow in "→←" for position in range(self.positions)]
 
 
 @register("worlds")
@@ -49,10 +49,10 @@ class Dihedral(Family):
 class Quaternion(Family):
     """Multiplication of the quaternion units ±1, ±i, ±j, ±k by 1, i, j or k: the group Q_8, i² = j² = k² = ijk = −1.
 
-    q_t = σ_t q_{t−1}. No proper subgroups of it make it a semidirect product: each one contains −1.
+    q_t = σ_t q_{t−1}. It is no semidirect product of proper subgroups: each of them but the trivial one contains −1.
     """
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         # Unit u of sign s is state 2u + s; product[u][v] = (sign, unit) of e_u e_v for units 1, i, j, k.
         product = [
             [(0, 0), (0, 1), (0, 2), (0, 3)],
@@ -75,22 +75,22 @@ class Quaternion(Family):
 
 @dataclass(frozen=True, kw_only=True)
 class _Permutations(Family):
-    """Arrangements of `points` things, multiplied from the left: q_t = σ_t ∘ q_{t−1}.
+    """Permutations of `points` points, multiplied from the left: q_t = σ_t ∘ q_{t−1}.
 
     label  "state", or "first": where the first point went, π(1).
     """
 
     points: int = 4
-    observations: ClassVar[Observations] = {"first": lambda self: [arrangement[0] for arrangement in self.elements()]}
+    observations: ClassVar[Observations] = {"first": lambda self: [element[0] for element in self.elements()]}
 
     def elements(self) -> list[tuple[int, ...]]:
-        """Every arrangement, in lexicographic order, the identity first."""
+        """Every permutation, in lexicographic order, the identity first."""
         raise NotImplementedError
 
     def generators(self) -> list[tuple[int, ...]]:
         raise NotImplementedError
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("points", self.points, 3, 7)
         elements, letters = np.array(self.elements()), np.array(self.generators())
         code = self.points ** np.arange(self.points)
@@ -150,6 +150,6 @@ class AlternatingGroup(_Permutations):
         return [tuple(range(self.points)), *cycles] if self.idle else cycles
 
 
-def _even(arrangement: tuple[int, ...]) -> bool:
-    inversions = sum(first > second for first, second in itertools.combinations(arrangement, 2))
+def _even(permutation: tuple[int, ...]) -> bool:
+    inversions = sum(first > second for first, second in itertools.combinations(permutation, 2))
     return inversions % 2 == 0

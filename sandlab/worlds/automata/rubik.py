@@ -32,10 +32,10 @@ RUBIK_TURNS = {
 @register("worlds")
 @dataclass(frozen=True)
 class RubiksCube(World):
-    """Random quarter turns of the six faces; the target is where one watched sticker has gone.
+    """Random quarter turns of the six faces; the target is the position of one watched sticker.
 
     The group has 43 252 003 274 489 856 000 elements, so a state is kept as a permutation of the 48 stickers
-    (`truth["states"]`: place of each sticker), not as a number.
+    (`truth["states"]`: position of each sticker), not as a number.
     """
 
     length: int = 100
@@ -59,7 +59,7 @@ class RubiksCube(World):
 
     @cached_property
     def turns(self) -> Int[Tensor, "letter sticker"]:
-        """turns[letter, place] = the place a sticker there moves to (places from 0)."""
+        """turns[letter, position] = the position a sticker there moves to (positions from 0)."""
         maps = torch.arange(STICKERS).repeat(len(RUBIK_TURNS), 1)
         for letter, cycles in enumerate(RUBIK_TURNS.values()):
             for cycle in cycles:
@@ -79,5 +79,5 @@ class RubiksCube(World):
         return Batch(words, states[..., self.watch - 1], mask, {"states": states})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time sticker"]:
-        """The turns determine the place."""
+        """The turns determine the position."""
         return torch.nn.functional.one_hot(self.run(batch.inputs)[..., self.watch - 1], STICKERS).double().log()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import BadInput, integer
 from sandlab.registry import register
 from sandlab.worlds.automata._running.machines import Runner
 from sandlab.worlds.automata._running.words import bounds
-from sandlab.worlds.automata.family import Family, Observations
+from sandlab.worlds.automata.family import Family, Observations, Table
 
 __all__ = ["DyckStack"]
 
@@ -30,9 +30,9 @@ class DyckStack(Family):
     """Brackets of k types nested at most n deep; the state is the stack, Σ_{i≤n} kⁱ of them (Dyck_{n,k}).
 
     Letters 0…k−1 open, k…2k−1 close. Words are legal: uniform over the openings (when the stack is not full) and the
-    one closing bracket that matches (when it is not empty). An illegal letter leads into a sink that data never meet.
+    one closing bracket that matches (when it is not empty). An illegal letter leads into a sink that data never reach.
 
-    label  "slots": one of (k+1)ⁿ classes, what stands in each of the n slots; "state": the stack's number; "top":
+    label  "slots": one of (k+1)ⁿ classes, the content of each of the n slots; "state": the stack's number; "top":
            the type on top, 0 when the stack is empty
     """
 
@@ -49,7 +49,7 @@ class DyckStack(Family):
         heights = range(self.depth + 1)
         return [stack for height in heights for stack in itertools.product(range(1, self.types + 1), repeat=height)]
 
-    def build(self) -> Any:
+    def build(self) -> Table:
         integer("depth", self.depth, 1)
         integer("types", self.types, 1)
         count = sum(self.types**height for height in range(self.depth + 1))
@@ -97,13 +97,13 @@ class DyckStack(Family):
 
     @cached_property
     def _walk(self) -> Runner:
-        """The depth alone: letter 1 rises unless the stack is full, letter 0 falls unless it is empty."""
+        """The depth alone: letter 1 goes up unless the stack is full, letter 0 down unless it is empty."""
         levels = range(self.depth + 1)
         return Runner(np.array([[max(d - 1, 0) if d else 1, d + 1 if d < self.depth else d - 1] for d in levels]))
 
-    def letter_law(self) -> np.ndarray:
+    def letter_probs(self) -> Float[np.ndarray, "state letter"]:
         legal = self.table != self.states - 1
-        # The sink allows nothing; data never reach it, any law will do.
+        # No letter is legal in the sink, which data never reach: any distribution will do.
         legal[-1] = True
         return legal / legal.sum(1, keepdims=True)
 
@@ -112,14 +112,13 @@ class DyckStack(Family):
 
         The stack at t holds in slot j the type of the latest opening that reached depth j, for j up to the depth.
         """
-        chosen = [name for name in ("law", "legal", "pattern", "count") if getattr(self, name) is not None]
-        if chosen:
+        if chosen := self._draws():
             raise BadInput(f"brackets are drawn uniformly among the legal ones: leave out {', '.join(chosen)}")
         time = bounds(self.length)[1]
         if self.start != 0:
             raise BadInput(f"start must be 0, the empty stack, to draw legal words, got {self.start}")
-        rises = torch.rand(n, time, generator=rng, device=rng.device) < self.types / (self.types + 1)
-        depths = self._walk.run(rises.long(), 0)
+        upwards = torch.rand(n, time, generator=rng, device=rng.device) < self.types / (self.types + 1)
+        depths = self._walk.run(upwards.long(), 0)
         before = torch.cat([torch.zeros_like(depths[:, :1]), depths[:, :-1]], 1)
         opens = depths > before
         kinds = torch.randint(self.types, (n, time), generator=rng, device=rng.device)
@@ -131,9 +130,9 @@ class DyckStack(Family):
         return words, self._state_of_code.to(rng.device)[(filled * base).sum(-1)]
 
     def _slots(self, opens: Tensor, depths: Tensor, kinds: Tensor) -> Int[Tensor, "example time slot"]:
-        """The type that last went into each slot (anything before the first)."""
-        places = torch.arange(opens.shape[1], device=opens.device).unsqueeze(-1)
+        """The type that last entered each slot (arbitrary before the first)."""
+        positions = torch.arange(opens.shape[1], device=opens.device).unsqueeze(-1)
         slots = torch.arange(1, self.depth + 1, device=opens.device)
         entered = opens.unsqueeze(-1) & (depths.unsqueeze(-1) == slots)
-        latest = torch.where(entered, places, 0).cummax(1).values
+        latest = torch.where(entered, positions, 0).cummax(1).values
         return kinds.unsqueeze(-1).expand_as(latest).gather(1, latest)

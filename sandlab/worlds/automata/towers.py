@@ -1,8 +1,8 @@
-"""The decomposition of an automaton drawn as a tower: what stays possible, level by level."""
+"""The decomposition of an automaton drawn as a tower: the states that remain possible, level by level."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_tower"]
 
 MOST_TILES = 6
-# In inches: letters of the labels, a tile, the gap between components, the distance of levels.
+# In inches: a letter of the labels, a tile, the gap between components, the distance between levels.
 _LETTER, _TILE, _GAP, _LEVEL = 0.072, 0.26, 0.3, 1.0
 _RESET, _TURNED = "#eef3f7", "#fbe3c0"
 
@@ -32,20 +32,21 @@ def draw_tower(machine: Automaton, axis: Axes | None = None, title: str = "") ->
     rows = [[c for c in form.components if c.level == level] for level in range(form.levels, 0, -1)]
     labels = [_labels(machine, component) for component in form.components]
     widths = [sum(_width(label) for label in each) for each in labels]
-    number = {id(component): place for place, component in enumerate(form.components)}
+    number = {id(component): index for index, component in enumerate(form.components)}
     across = max((sum(widths[number[id(c)]] + _GAP for c in row) for row in rows), default=2.0)
     with style():
         if axis is None:
             _, (axis,) = new(width=1.0 + max(across, 2.4), height=0.6 + _LEVEL * max(1, form.levels))
         middles: dict[int, tuple[float, float]] = {}
-        for place, row in enumerate(rows):
+        for depth, row in enumerate(rows):
+            y = -depth * _LEVEL
             left = (across - sum(widths[number[id(c)]] + _GAP for c in row) + _GAP) / 2
-            axis.text(-0.25, -place * _LEVEL, f"level {form.levels - place}", ha="right", va="center", color="#555555")
+            axis.text(-0.25, y, f"level {form.levels - depth}", ha="right", va="center", color="#555555")
             for component in row:
-                own = number[id(component)]
-                _draw_component(axis, machine, component, labels[own], (left, -place * _LEVEL))
-                middles[own] = (left + widths[own] / 2, -place * _LEVEL)
-                left += widths[own] + _GAP
+                index = number[id(component)]
+                _draw_component(axis, machine, component, labels[index], (left, y))
+                middles[index] = (left + widths[index] / 2, y)
+                left += widths[index] + _GAP
         _draw_arrows(axis, form, labels, widths, middles)
         axis.set(xlim=(-0.95, across + 0.1), ylim=(-_LEVEL * (max(1, form.levels) - 1) - 0.5, 0.55))
         axis.set_title(title or f"{form.levels} levels that permute or reset", loc="left", fontweight="bold")
@@ -54,7 +55,7 @@ def draw_tower(machine: Automaton, axis: Axes | None = None, title: str = "") ->
 
 
 def _labels(machine: Automaton, component: Component) -> list[str]:
-    """The tiles as sets of states; what does not fit is counted."""
+    """The tiles as sets of states; those that do not fit are counted."""
     shown = component.tiles if len(component.tiles) <= MOST_TILES else component.tiles[: MOST_TILES - 1]
     words = [_written(machine, tile) for tile in shown]
     return words if len(shown) == len(component.tiles) else [*words, f"+ {len(component.tiles) - len(shown)}"]
@@ -72,11 +73,11 @@ def _width(label: str) -> float:
 
 
 def _draw_component(
-    axis: Axes, machine: Automaton, component: Component, labels: list[str], place: tuple[float, float]
+    axis: Axes, machine: Automaton, component: Component, labels: list[str], corner: tuple[float, float]
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    left, y = place
+    left, y = corner
     group = "" if len(component.group) == 1 else component.group_name
     whole = sum(_width(label) for label in labels)
     axis.text(left, y + _TILE / 2 + 0.05, _written(machine, component.representative), va="bottom", fontsize=7.5)
@@ -91,11 +92,11 @@ def _draw_component(
 
 
 def _draw_arrows(
-    axis: Any, form: Holonomy, labels: list[list[str]], widths: list[float], middles: dict[int, tuple[float, float]]
+    axis: Axes, form: Holonomy, labels: list[list[str]], widths: list[float], middles: dict[int, tuple[float, float]]
 ) -> None:
-    for own, (middle, y) in middles.items():
-        left = middle - widths[own] / 2
-        for label, tile in zip(labels[own], form.components[own].tiles):
+    for index, (middle, y) in middles.items():
+        left = middle - widths[index] / 2
+        for label, tile in zip(labels[index], form.components[index].tiles):
             goal = int(form.component[tile])
             width = _width(label)
             if goal >= 0 and not label.startswith("+"):

@@ -104,8 +104,8 @@ def test_the_memory_norm_bound_needs_sixteen():
 
 
 def test_a_counter_that_knows_few_sums_is_right_exactly_when_the_sum_is_known():
-    length, law = 20, (0.7, 0.3)
-    machine = sl.worlds.Cyclic(size=2, length=length, law=law).observe([1, 0])
+    length, probs = 20, (0.7, 0.3)
+    machine = sl.worlds.Cyclic(size=2, length=length, probs=probs).observe([1, 0])
     plain = machine.task(observation=None)
     model = truncated_counter(plain, length, range(3, 12))
     batch = plain.sample(200, rng=sl.rng(0))

@@ -9,10 +9,10 @@ from torch import nn
 
 import sandlab as sl
 from sandlab.lenses.automata.state_tracking import (
+    correct_states,
     count_accuracy,
     majority_accuracy,
     minimal_depth,
-    right_states,
     state_accuracy,
 )
 from sandlab.worlds.automata.catalogue import named_machine
@@ -32,7 +32,7 @@ class Truncated(nn.Module):
 
 def test_a_perfect_model_is_always_right():
     machine = named_machine("C2", length=20)
-    scores = state_accuracy(Truncated(99), [machine], examples=50, rng=sl.rng(0))
+    scores = state_accuracy(Truncated(99), machine, examples=50, rng=sl.rng(0))
     assert scores["token"] == [1.0] and scores["sequence"] == [1.0]
 
 
@@ -46,24 +46,30 @@ def test_accuracy_by_count_is_that_of_the_truncated_table():
 def test_token_accuracy_of_a_truncated_table_is_the_binomial_sum():
     from scipy.stats import binom
 
-    machine = named_machine("C2", length=10).task(law=(0.3, 0.7))
+    machine = named_machine("C2", length=10).task(probs=(0.3, 0.7))
     exact = np.mean([sum(binom.pmf(m, t, 0.7) for m in range(t + 1) if m < 4 or m % 2 == 0) for t in range(1, 11)])
-    found = state_accuracy(Truncated(4), [machine], examples=20_000, rng=sl.rng(2))["token"][0]
+    found = state_accuracy(Truncated(4), machine, examples=20_000, rng=sl.rng(2))["token"][0]
     assert found == pytest.approx(exact, abs=0.005)
 
 
-def test_members_are_tested_on_worlds_of_their_own():
-    population = sl.learning.Population(lambda seed: sl.models.LSTM(vocab=2, outputs=4, width=4), seeds=range(3))
-    worlds = [named_machine(name, length=6) for name in ("C2", "Grid4", "C2")]
-    worlds[2] = worlds[0]
-    right = right_states(population, worlds, examples=30, rng=sl.rng(3))
-    assert right.shape == (3, 30, 6)
-    generator = sl.rng(3)
-    parity = worlds[0].sample(30, rng=generator)
-    walks = worlds[1].sample(30, rng=generator)
-    for member, batch in ((0, parity), (1, walks), (2, parity)):
-        alone = population.member(member)(batch.inputs).argmax(-1) == batch.targets
-        assert torch.equal(right[member], alone)
+@pytest.mark.parametrize("scratchpad", [False, True])
+def test_members_are_tested_on_the_same_words_as_single_models(scratchpad):
+    machine = named_machine("Grid4", length=6, scratchpad=scratchpad)
+    population = sl.learning.Population(
+        lambda seed: sl.models.LSTM(vocab=machine.vocab, outputs=4, width=4), seeds=range(3)
+    )
+    together = correct_states(population, machine, examples=30, rng=sl.rng(3))
+    assert together.shape == (3, 30, 6)
+    for member in range(3):
+        alone = correct_states(population.member(member), machine, examples=30, rng=sl.rng(3))
+        assert torch.equal(together[member], alone[0])
+
+
+def test_long_words_are_computed_in_parts(monkeypatch):
+    machine = named_machine("C2", length=8)
+    whole = correct_states(Truncated(3), machine, examples=20, rng=sl.rng(5))
+    monkeypatch.setattr("sandlab.lenses.automata.state_tracking.AT_ONCE", 24)
+    assert torch.equal(correct_states(Truncated(3), machine, examples=20, rng=sl.rng(5)), whole)
 
 
 def test_the_most_frequent_label_of_a_counter_is_no():

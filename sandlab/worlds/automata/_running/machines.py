@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sandlab.errors import BadInput
-from sandlab.worlds.automata._running.buffers import Buffers
+from sandlab.worlds.automata._running.buffer_pool import BufferPool
 from sandlab.worlds.automata._running.scan import ProductTable, compose_maps, prefix_products
 from sandlab.worlds.automata.algebra.semigroups import Semigroup, enumerate_semigroup
 
@@ -46,18 +46,18 @@ class Tables:
 class Runner:
     """Trajectories of one transition table, table[state, letter].
 
-    A semigroup of at most 1024 elements is scanned by its multiplication table; otherwise maps of at most 64 states
-    are composed; beyond that each position is one look-up for all words.
+    With a semigroup of at most 1024 elements, prefix products are scanned in its multiplication table; otherwise maps
+    of at most 64 states are composed; beyond that, each position is one look-up for all words.
     """
 
     def __init__(self, table: Int[np.ndarray, "state letter"]) -> None:
         self.table = np.ascontiguousarray(table, dtype=np.int64)
         self._on_device: dict[torch.device, Tables] = {}
-        self.buffers = Buffers()
+        self.buffers = BufferPool()
 
     @cached_property
     def semigroup(self) -> Semigroup | None:
-        """The semigroup when it is small."""
+        """The semigroup, if it is small."""
         if self.states > 4 * MOST_MAPPED_STATES:
             return None
         try:
@@ -102,7 +102,7 @@ class Runner:
         """Words of independent uniform letters and their states.
 
         Letters are drawn in blocks: a uniform number below |Σ|^k is k uniform letters, and the products of all such
-        blocks stand in a table, so the scan is k times shorter.
+        blocks are tabulated, which makes the scan k times shorter.
         """
         if self.semigroup is None or self.letters == 1 or rng.device.type != "cpu":
             words = torch.randint(self.letters, (n, time), generator=rng, device=rng.device)
@@ -113,7 +113,7 @@ class Runner:
         # numpy draws small numbers twice as fast as torch; its seed is a draw from the caller's generator.
         seed = int(torch.randint(2**62, (), generator=rng))
         source = np.random.Generator(np.random.SFC64(seed))
-        # A few rows at a time: what lies between the draw and the result stays in the processor's cache.
+        # A few rows at a time, so that intermediate results stay in the processor's cache.
         rows = _rows(words)
         for first in range(0, n, rows):
             part = slice(first, first + rows)
@@ -128,18 +128,18 @@ class Runner:
         flat = torch.from_numpy(source.integers(len(tables.block_letters), size=rows * blocks, dtype=np.int32))
         products = tables.block_products.index_select(0, flat).view(rows, blocks).T.contiguous()
         passed = prefix_products(products, tables.products)
-        # state · columns + element is the place in the table of actions. Two such places are made at once, one in
-        # each half of an int64, and taken apart by reading the memory as int32.
+        # state · columns + element is the index into the table of actions. Two such indices are computed at once, one
+        # in each half of an int64, and separated by reading the memory as int32.
         columns = tables.action.columns
         lines = (columns * PAIR) * tables.action.flat[start * columns : (start + 1) * columns]
         before = torch.empty(rows, blocks, dtype=torch.int64)
         before[:, 0] = columns * PAIR * start
         before[:, 1:] = lines.index_select(0, passed[:-1].view(-1)).view(blocks - 1, rows).T
         pairs = tables.block_prefixes.index_select(0, flat).add_(before.view(-1, 1))
-        places = pairs.view(torch.int32)
+        indices = pairs.view(torch.int32)
         if tables.block % 2:
-            places = places[:, : tables.block]
-        torch.index_select(tables.action.flat, 0, places.reshape(-1), out=states.view(-1))
+            indices = indices[:, : tables.block]
+        torch.index_select(tables.action.flat, 0, indices.reshape(-1), out=states.view(-1))
         torch.index_select(tables.block_letters, 0, flat, out=words.view(-1, tables.block))
 
     def _tables(self, device: torch.device) -> Tables:
@@ -154,10 +154,10 @@ class Runner:
         while self.letters > 1 and self.letters ** (block + 1) <= MOST_BLOCKS:
             block += 1
         codes = np.arange(self.letters**block)
-        digits = np.stack([codes // self.letters**place % self.letters for place in reversed(range(block))], 1)
+        digits = np.stack([codes // self.letters**position % self.letters for position in reversed(range(block))], 1)
         prefixes = [self.semigroup.letters[digits[:, 0]]]
-        for place in range(1, block):
-            prefixes.append(products[prefixes[-1], self.semigroup.letters[digits[:, place]]])
+        for position in range(1, block):
+            prefixes.append(products[prefixes[-1], self.semigroup.letters[digits[:, position]]])
 
         packed = np.zeros((len(codes), 2 * -(-block // 2)), dtype=np.int32)
         packed[:, :block] = np.stack(prefixes, 1)
@@ -177,18 +177,18 @@ class Runner:
 
 
 def _rows(words: Tensor) -> int:
-    """How many words at a time: on a processor so few that they stay in its cache."""
+    """How many words at a time: on a CPU, few enough to stay in its cache."""
     return max(1, CACHED_LETTERS // words.shape[1]) if words.device.type == "cpu" else len(words)
 
 
 def step_by_step(
     table: Int[Tensor, "state letter"], words: Int[Tensor, "example time"], start: int
 ) -> Int[Tensor, "example time"]:
-    """One look-up per position for all words: for machines whose maps are too large to compose."""
+    """One look-up per position for all words, for machines whose maps are too large to compose."""
     flat, letters = table.reshape(-1), table.shape[1]
     states = torch.empty_like(words)
     state = torch.full_like(words[:, 0], start)
-    for place in range(words.shape[1]):
-        state = flat[state * letters + words[:, place]]
-        states[:, place] = state
+    for position in range(words.shape[1]):
+        state = flat[state * letters + words[:, position]]
+        states[:, position] = state
     return states

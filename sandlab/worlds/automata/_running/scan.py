@@ -1,4 +1,4 @@
-"""Prefix products by associative scan: all states of a word in logarithmically many steps, on any device."""
+"""Prefix products by associative scan: all states of a word in a logarithmic number of steps, on any device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def prefix_products(
 ) -> Int[Tensor, "time *element"]:
     """x₁, x₁x₂, …, x₁⋯x_T for an associative product; `compose(earlier, later)` works on whole tensors.
 
-    Neighbours are multiplied in pairs, the half as long row of products is scanned, and the gaps are filled: 2T
+    Neighbours are multiplied in pairs, the row of products, half as long, is scanned, and the gaps are filled: 2T
     products in 2 log₂ T steps (Blelloch 1990). Time is the first axis, so that every step works on whole rows.
     """
     time = len(elements)
@@ -33,7 +33,7 @@ def prefix_products(
 
 
 def compose_maps(earlier: Int[Tensor, "*lead state"], later: Int[Tensor, "*lead state"]) -> Int[Tensor, "*lead state"]:
-    """First `earlier`, then `later`, maps of states given as rows of images."""
+    """First `earlier`, then `later`: maps of states given as rows of images."""
     return later.gather(-1, earlier)
 
 
@@ -48,8 +48,8 @@ class ProductTable:
     columns: int
 
     def __call__(self, rows: Int[Tensor, "*lead"], columns: Int[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
-        place = torch.add(columns, rows, alpha=self.columns)
-        return self.flat.index_select(0, place.reshape(-1)).view(place.shape)
+        index = torch.add(columns, rows, alpha=self.columns)
+        return self.flat.index_select(0, index.reshape(-1)).view(index.shape)
 
     def row(self, number: int, columns: Int[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
         """The same for one fixed row."""

@@ -1,4 +1,4 @@
-"""How the words of an automaton's world are drawn."""
+"""How the words of an automaton are drawn."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def bounds(length: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def draw_words(machine: Automaton, n: int, rng: torch.Generator) -> tuple[Words, Words]:
-    """Letters by the machine's options, and the states after each of them."""
+    """Letters drawn as the machine's options say, and the states after each of them."""
     time = bounds(machine.length)[1]
     if machine.legal is not None:
         return _draw_legal(machine, torch.tensor(machine.legal, device=rng.device), n, time, rng)
-    if machine.pattern is None and machine.count is None and machine.drawn_law is None:
+    if machine.pattern is None and machine.count is None and machine.sampling_probs is None:
         return machine.runner.draw(n, time, machine.start, rng)
     if machine.count is not None:
         words = _draw_counted(machine.alphabet, n, time, machine.count, rng)
@@ -44,11 +44,11 @@ def draw_words(machine: Automaton, n: int, rng: torch.Generator) -> tuple[Words,
 
 
 def lasting_words(machine: Automaton, n: int, time: int, rng: torch.Generator) -> Words:
-    """Words along which as many states as possible stay within reach, up to a random moment, then uniform letters.
+    """Words that keep as many states as possible within reach up to a random position; then letters are uniform.
 
-    Uniform words lead a machine with a sink there after a few letters, and whatever simulates it is hardly tested. A
-    letter is allowed when no other letter leads to a state from which more states can be reached; half of the words
-    keep to such letters to the end.
+    Uniform words lead a machine with a sink into it after a few letters, which hardly tests what simulates the machine.
+    A letter is allowed when no other letter leads to a state from which more states can be reached; half of the words
+    use only such letters to the end.
     """
     after = _reach(machine)[machine.table]
     allowed = torch.as_tensor(after == after.max(1, keepdims=True), device=rng.device)
@@ -70,16 +70,16 @@ def _reach(machine: Automaton) -> Int[np.ndarray, "state"]:
 
 
 def _draw_independent(machine: Automaton, n: int, time: int, rng: torch.Generator) -> Words:
-    if machine.drawn_law is None:
+    if machine.sampling_probs is None:
         return torch.randint(machine.alphabet, (n, time), generator=rng, device=rng.device)
-    law = torch.tensor(machine.drawn_law, device=rng.device, dtype=torch.float64)
-    edges = (law / law.sum()).cumsum(0)[:-1]
+    probs = torch.tensor(machine.sampling_probs, device=rng.device, dtype=torch.float64)
+    edges = (probs / probs.sum()).cumsum(0)[:-1]
     point = torch.rand(n, time, generator=rng, device=rng.device, dtype=torch.float64)
     return torch.bucketize(point, edges, right=True)
 
 
 def _draw_counted(alphabet: int, n: int, time: int, count: int, rng: torch.Generator) -> Words:
-    """Exactly `count` letters 1 at uniformly random places; the other letters are uniform among the rest."""
+    """Exactly `count` letters 1 at uniformly random positions; the other letters are uniform among the rest."""
     order = torch.rand(n, time, generator=rng, device=rng.device).argsort(1)
     ones = order.argsort(1) < count
     others = torch.randint(alphabet - 1, (n, time), generator=rng, device=rng.device)
@@ -91,8 +91,8 @@ def _draw_legal(
 ) -> tuple[Words, Words]:
     """Letters uniform among those that the current state allows.
 
-    One uniform number per position turns every state into its next state: a random map. The maps are composed like
-    letters, and the number then tells which letter the state before it drew.
+    One uniform number per position determines the next state of every state: a random map. The maps are composed as
+    letters are, and the number then tells which letter was drawn in the state before it.
     """
     table = torch.as_tensor(machine.table, device=rng.device)
     options = legal.sum(1)
@@ -107,8 +107,8 @@ def _draw_legal(
     else:
         states = torch.empty_like(point, dtype=torch.long)
         state = torch.full((n,), machine.start, device=rng.device)
-        for place in range(time):
-            state = next_of[state, (point[:, place] * options[state]).long()]
-            states[:, place] = state
+        for position in range(time):
+            state = next_of[state, (point[:, position] * options[state]).long()]
+            states[:, position] = state
     before = torch.cat([torch.full_like(states[:, :1], machine.start), states[:, :-1]], 1)
     return letter_of[before, (point * options[before]).long()], states

@@ -32,7 +32,7 @@ class Component:
     representative   the set X̄ that stands for the class; members are the sets of the class
     tiles            the largest proper subsets of X̄ among the sets: the component's states
     level            its height above the single states; components of the highest level move first
-    generators       permutations of the tiles that words from X̄ back to X̄ make
+    generators       permutations of the tiles induced by words that lead from X̄ back to X̄
     """
 
     representative: int
@@ -58,11 +58,11 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Holonomy:
-    """Sets of states that words leave possible, ordered into levels (Eilenberg 1976).
+    """The sets of states that remain possible after a word, ordered into levels (Eilenberg 1976).
 
     sets[i, q]       whether state q is in set i; set q < |Q| is the single state q, `everything` the set Q
-    moved[i, σ]      the set that letter σ makes of set i
-    height[i]        0 for single states; otherwise one more than the heighest smaller set with two or more states
+    moved[i, σ]      the image of set i under letter σ
+    height[i]        0 for single states; otherwise one more than the highest smaller set of two or more states
     component[i]     the component of the set, −1 for single states
     into[i], back[i] maps between the representative of i's component and i; inverse to each other there
     """
@@ -92,7 +92,7 @@ class Holonomy:
         return {row.tobytes(): number for number, row in enumerate(self.sets)}
 
     def image(self, number: int, mapping: Int[np.ndarray, "state"]) -> int:
-        """The set that a map makes of a set."""
+        """The image of a set under a map."""
         row = np.zeros(self.sets.shape[1], dtype=bool)
         row[mapping[self.sets[number]]] = True
         return self._number[row.tobytes()]
@@ -107,16 +107,16 @@ class Holonomy:
         row = np.zeros(self.sets.shape[1], dtype=bool)
         row[self.back[number][self.sets[inner]]] = True
         tiles = self.components[self.component[number]].tiles
-        return next(place for place, tile in enumerate(tiles) if not (row & ~self.sets[tile]).any())
+        return next(index for index, tile in enumerate(tiles) if not (row & ~self.sets[tile]).any())
 
     def encode(self, state: int) -> Int[np.ndarray, "component"]:
         """Coordinates of a state: one tile per component; those not on its path are 0."""
         coordinates = np.zeros(len(self.components), dtype=np.int64)
         current = self.everything
         while self.height[current] > 0:
-            place = self.tile_containing(current, state)
-            coordinates[self.component[current]] = place
-            current = self.refine(current, place)
+            index = self.tile_containing(current, state)
+            coordinates[self.component[current]] = index
+            current = self.refine(current, index)
         return coordinates
 
     def decode(self, coordinates: Int[np.ndarray, "component"]) -> int:
@@ -129,7 +129,7 @@ class Holonomy:
     def move(self, before: int, after: int, letter: int) -> Move:
         """What happens to the component of set `after` when letter σ leads from within `before` to within `after`.
 
-        A permutation of the tiles, m_X σ n_Y, when the letter carries X exactly onto Y; otherwise all that is known is
+        A permutation of the tiles, m_X σ n_Y, when the letter maps X exactly onto Y; otherwise all that is known is
         that the state is now in X·σ, and the component is reset to a tile that contains it.
         """
         moved = int(self.moved[before, letter])
@@ -148,13 +148,13 @@ class Holonomy:
             if self.height[before] == level:
                 lower = self.refine(before, int(coordinates[self.component[before]]))
             if self.height[after] == level:
-                own = self.component[after]
+                current = self.component[after]
                 move = self.move(before, after, letter)
                 if move.permutation is not None:
-                    result[own] = move.permutation[coordinates[self.component[before]]]
+                    result[current] = move.permutation[coordinates[self.component[before]]]
                 else:
-                    result[own] = move.reset
-                after = self.refine(after, int(result[own]))
+                    result[current] = move.reset
+                after = self.refine(after, int(result[current]))
             before = lower
         return result
 
@@ -174,27 +174,27 @@ def holonomy(letters: Int[np.ndarray, "letter state"]) -> Holonomy:
 
 
 def _images(letters: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Single states first, then Q and everything that letters make of it."""
+    """Single states first, then Q and its images under words."""
     states = letters.shape[1]
     rows = [np.eye(states, dtype=bool)[state] for state in range(states)]
     whole = np.ones(states, dtype=bool)
-    number = {row.tobytes(): place for place, row in enumerate(rows)}
+    number = {row.tobytes(): index for index, row in enumerate(rows)}
     if whole.tobytes() not in number:
         number[whole.tobytes()] = len(rows)
         rows.append(whole)
-    moved, place = [], 0
-    while place < len(rows):
+    moved, index = [], 0
+    while index < len(rows):
         targets = []
         for letter in letters:
             target = np.zeros(states, dtype=bool)
-            target[letter[rows[place]]] = True
+            target[letter[rows[index]]] = True
             key = target.tobytes()
             if key not in number:
                 number[key] = len(rows)
                 rows.append(target)
             targets.append(number[key])
         moved.append(targets)
-        place += 1
+        index += 1
         if len(rows) > MOST_SETS:
             raise BadInput(f"the decomposition has more than {MOST_SETS} sets of states: take a smaller machine")
     return np.array(rows), np.array(moved), number[whole.tobytes()]
@@ -282,7 +282,7 @@ def _there_and_back(
     there = _path(letters, moved, origin, goal, allowed)
     back = _path(letters, moved, goal, origin, allowed)
     points = np.flatnonzero(sets[origin])
-    # The round trip permutes the origin; going round until it closes makes the way back an inverse.
+    # The round trip permutes the origin; repeating it until it closes makes the way back an inverse.
     trip, closed = back[there], back
     while (closed[there[points]] != points).any():
         closed = trip[closed]
@@ -300,7 +300,7 @@ def _generators(
 ) -> tuple[tuple[int, ...], ...]:
     """Tile permutations of the round trips m_X σ n_Y over all letters that stay inside the component."""
     inside = set(members.tolist())
-    keys = {sets[tile].tobytes(): place for place, tile in enumerate(tiles)}
+    keys = {sets[tile].tobytes(): index for index, tile in enumerate(tiles)}
     found: dict[tuple[int, ...], None] = {}
     for member in members:
         for letter, target in enumerate(moved[member]):

@@ -1,4 +1,4 @@
-"""Transformation semigroups: everything that the letters of an automaton can do to its states."""
+"""Transformation semigroups: all maps of states that the words of an automaton induce."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Semigroup:
 
     @property
     def identity(self) -> int:
-        """The element that leaves every state alone, or −1."""
+        """The element that fixes every state, or −1."""
         return self.find(np.arange(self.states))
 
     @property
@@ -149,18 +149,18 @@ class _Codes:
         """The number of each map, and the rows at which maps appear for the first time, in order."""
         codes = maps.astype(np.int64) @ self.weights
         different, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        place = np.asarray(np.searchsorted(self.sorted, different))
+        index = np.asarray(np.searchsorted(self.sorted, different))
         seen = np.zeros(len(different), dtype=bool)
-        inside = place < len(self.sorted)
-        seen[inside] = self.sorted[place[inside]] == different[inside]
+        inside = index < len(self.sorted)
+        seen[inside] = self.sorted[index[inside]] == different[inside]
         numbers = np.empty(len(different), dtype=np.int32)
-        numbers[seen] = self.numbers[place[seen]]
+        numbers[seen] = self.numbers[index[seen]]
         order: np.ndarray = np.argsort(first[~seen], kind="stable")
         fresh_numbers = np.empty(len(order), dtype=np.int32)
         fresh_numbers[order] = len(self.sorted) + np.arange(len(order))
         numbers[~seen] = fresh_numbers
-        self.numbers = np.insert(self.numbers, place[~seen], fresh_numbers)
-        self.sorted = np.insert(self.sorted, place[~seen], different[~seen])
+        self.numbers = np.insert(self.numbers, index[~seen], fresh_numbers)
+        self.sorted = np.insert(self.sorted, index[~seen], different[~seen])
         return numbers[inverse.reshape(-1)], np.sort(first[~seen])
 
 

@@ -1,4 +1,4 @@
-"""Taking groups apart: composition series, solvability, and the embedding of an extension into a wreath product."""
+"""Decomposing groups: composition series, solvability, and the embedding of an extension into a wreath product."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def composition_series(group: FiniteGroup) -> Series:
 
 
 def maximal_normal_subgroup(group: FiniteGroup) -> Bool[np.ndarray, "element"]:
-    """A proper normal subgroup that no other contains.
+    """A proper normal subgroup that no other proper one contains.
 
     Above the derived subgroup every subgroup is normal, so it is grown by single elements while it stays proper; when
     the group is perfect, normal closures are grown instead.
@@ -99,7 +99,7 @@ def core_free_subgroup(group: FiniteGroup, tries: int = 4000) -> Bool[np.ndarray
 
 
 def core(group: FiniteGroup, inside: Bool[np.ndarray, "element"]) -> Bool[np.ndarray, "element"]:
-    """The largest normal subgroup inside a subgroup: what all its conjugates share."""
+    """The largest normal subgroup inside a subgroup: the intersection of its conjugates."""
     members = np.flatnonzero(inside)
     shared = np.ones(len(group), dtype=bool)
     for element in range(len(group)):

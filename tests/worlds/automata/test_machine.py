@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sandlab as sl
-from sandlab.worlds.automata._running.buffers import Buffers
+from sandlab.worlds.automata._running.buffer_pool import BufferPool
 from sandlab.worlds.automata._running.machines import step_by_step
 from sandlab.worlds.automata._running.words import lasting_words
 
@@ -70,7 +70,7 @@ def test_block_draws_are_independent_uniform_letters():
 
 
 def test_memory_is_used_again_only_when_nobody_holds_it():
-    buffers = Buffers()
+    buffers = BufferPool()
     first = buffers.empty(512, 1024)
     first.fill_(7)
     part, address = first[3:5], first.data_ptr()
@@ -84,9 +84,9 @@ def test_memory_is_used_again_only_when_nobody_holds_it():
     assert all((machine.run(batch.inputs) == batch.targets).all() for batch in batches)
 
 
-def test_letter_laws_fixed_counts_patterns_and_lengths_are_kept():
+def test_letter_probabilities_fixed_counts_patterns_and_lengths_are_kept():
     parity = sl.worlds.Cyclic(size=2, length=40)
-    shifted = parity.task(law=(0.2, 0.8)).sample(4000, rng=sl.rng(0))
+    shifted = parity.task(probs=(0.2, 0.8)).sample(4000, rng=sl.rng(0))
     assert abs(shifted.inputs.double().mean() - 0.8) < 0.005
     counted = parity.task(count=7).sample(4000, rng=sl.rng(1))
     assert (counted.inputs.sum(1) == 7).all()
@@ -128,12 +128,12 @@ def test_the_scratchpad_interleaves_letters_and_states():
     assert machine.optimal_loss(batch) == 0.0
 
 
-def test_the_position_baseline_is_the_exact_law_of_the_label():
+def test_the_position_baseline_is_the_exact_distribution_of_the_label():
     machine = sl.worlds.Grid(size=4, length=5)
     words = torch.tensor(list(itertools.product(range(2), repeat=5)))
     states = machine.run(words)
     counted = torch.stack([torch.bincount(column, minlength=4) for column in states.T]).double() / 32
-    assert torch.allclose(machine.label_law(5), counted)
+    assert torch.allclose(machine.label_probs(5), counted)
     batch = machine.sample(10, rng=sl.rng(0))
     assert torch.allclose(machine.baselines()["position"](batch)[3].exp(), counted)
 
@@ -149,7 +149,7 @@ def test_state_dependent_letters_are_uniform_among_the_legal_ones():
     for state in range(3):
         letters = batch.inputs[before == state]
         share = torch.bincount(letters, minlength=3).double() / len(letters)
-        assert torch.allclose(share, torch.tensor(machine.letter_law()[state]), atol=0.02)
+        assert torch.allclose(share, torch.tensor(machine.letter_probs()[state]), atol=0.02)
     assert (machine.run(batch.inputs) == batch.targets).all()
 
 
@@ -162,12 +162,12 @@ def test_state_dependent_letters_are_uniform_among_the_legal_ones():
         ({"transitions": []}, "one row per state"),
         ({"transitions": [[0.5]]}, "must be a state"),
         ({"transitions": [[0, 1], [1, 0]], "start": 2}, "start must be a whole number between 0 and 1, got 2"),
-        ({"law": (0.5,)}, "one entry for each of the 2 letters"),
-        ({"law": (-1.0, 2.0)}, "probabilities"),
+        ({"probs": (0.5,)}, "one entry for each of the 2 letters"),
+        ({"probs": (-1.0, 2.0)}, "probabilities"),
         ({"length": 0}, "length must be"),
         ({"reveal": 1.5}, "reveal must be a number between"),
         ({"pattern": (2,)}, "pattern must be one of"),
-        ({"count": 3, "law": (0.5, 0.5)}, "choose one way of drawing letters"),
+        ({"count": 3, "probs": (0.5, 0.5)}, "choose one way of drawing letters"),
         ({"legal": [[False, False], [True, True]]}, "at least one legal letter"),
     ],
 )

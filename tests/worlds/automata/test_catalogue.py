@@ -82,7 +82,7 @@ def test_abab_reads_as_in_the_source():
 
 
 def test_the_car_drives_and_turns():
-    car = sl.worlds.Dihedral(places=4)
+    car = sl.worlds.Dihedral(positions=4)
     place, direction, word = 0, 1, torch.randint(2, (30,), generator=sl.rng(0)).tolist()
     for letter, state in zip(word, car.run(word).tolist()):
         place, direction = ((place + direction) % 4, direction) if letter == 0 else (place, -direction)
@@ -118,11 +118,11 @@ def test_bracket_words_are_legal_and_uniform_over_legal_letters():
     states, words = batch.truth["states"], batch.truth["letters"]
     assert (machine.run(words) == states).all() and (states < machine.states - 1).all()
     before = torch.cat([torch.zeros(3000, 1, dtype=torch.long), states[:, :-1]], 1)
-    law = torch.tensor(machine.letter_law())
+    probs = torch.tensor(machine.letter_probs())
     for state in range(machine.states - 1):
         letters = words[before == state]
         share = torch.bincount(letters, minlength=4).double() / len(letters)
-        assert (share - law[state]).abs().max() < 5 * (0.25 / len(letters)) ** 0.5, machine.names_of_states[state]
+        assert (share - probs[state]).abs().max() < 5 * (0.25 / len(letters)) ** 0.5, machine.names_of_states[state]
 
 
 def test_dyck_4_2_has_31_stacks_and_81_classes_and_dyck_4_8_shows_its_top():
