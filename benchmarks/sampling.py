@@ -26,7 +26,7 @@ Row = list[int] | list[float]
 
 def plain_flip_flop(world: Any) -> Row:
     """Instruction and symbol in turn; a read repeats the latest write."""
-    write, read = world.laws[0]
+    write, read = world.probs[0]
     stored, string = 0, []
     for place in range(world.length // 2):
         draw = random.random()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import torch
 from torch import Tensor
 
-from sandlab.errors import BadInput, integer, require
+from sandlab.errors import BadInput, integer, nearest, require
 
-__all__ = ["Batch", "World", "cross_entropy"]
+__all__ = ["Batch", "Predictor", "World", "cross_entropy"]
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Batch:
     """Examples of a world: example axis first, time second.
 
     inputs   what the model sees: tokens (example, time), or features (example, ...) for worlds that are not sequences
-    targets  what it should predict: classes of the mask's shape, or laws over classes with one axis more
-    mask     where the loss counts; its time axis may be shorter than the inputs' and then means the last positions
-             (an answer at the end only: targets and mask have a time axis of 1)
+    targets  what it should predict: classes of the mask's shape, or distributions over classes with one axis more
+    mask     where the loss counts; a time axis shorter than the inputs' refers to the last positions (of length 1 when
+             there is one answer, at the end)
     truth    named latent tensors, example axis first: states, topics, stack depth, kernels
     """
 
@@ -44,7 +44,7 @@ class Batch:
 
     @property
     def soft(self) -> bool:
-        """Whether targets are laws over classes rather than classes."""
+        """Whether targets are distributions over classes rather than classes."""
         return self.targets.ndim == self.mask.ndim + 1
 
 
@@ -57,12 +57,16 @@ def cross_entropy(log_probs: Tensor, batch: Batch) -> Tensor:
         log_probs = log_probs[..., -batch.mask.shape[-1] :, :]
     if batch.soft:
         targets = batch.targets.to(log_probs.dtype)
-        # 0 · log 0 = 0: a class the target excludes costs nothing however sure the prediction is.
+        # 0 · log 0 = 0: a class that the target excludes costs nothing, whatever its predicted probability.
         losses = -torch.where(targets > 0, targets * log_probs, 0.0).sum(-1)
     else:
         losses = -log_probs.gather(-1, batch.targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     counted = batch.mask
     return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp(min=1)
+
+
+Predictor: TypeAlias = Callable[[Batch], Tensor]
+"""Log-probabilities of every class at every target of a batch."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,12 @@ class World:
 
     @property
     def outputs(self) -> int:
-        """Number of classes that are predicted; the input alphabet unless a world says otherwise."""
+        """Number of predicted classes; the size of the input alphabet by default."""
         return self.vocab
 
     @property
     def letters(self) -> list[str]:
-        """How each token is written for people."""
+        """Text of each token, for `render`."""
         return [str(token) for token in range(self.vocab)]
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
@@ -100,8 +104,8 @@ class World:
         """Loss of the oracle on this batch, in nats per counted target: no predictor does better in expectation."""
         return float(cross_entropy(self.oracle(batch), batch))
 
-    def baselines(self) -> dict[str, Any]:
-        """Named suboptimal predictors: name → function from a batch to log-probabilities."""
+    def baselines(self) -> dict[str, Predictor]:
+        """Suboptimal predictors by name."""
         return {}
 
     def accepts(self, tokens: Tensor) -> bool | Tensor:
@@ -115,7 +119,7 @@ class World:
         return joiner.join(letters[int(token)] for token in tokens)
 
     def stream(self, batch_size: int, *, rng: torch.Generator) -> Iterator[Batch]:
-        """Fresh batches without end."""
+        """An endless stream of fresh batches."""
         integer("batch_size", batch_size, low=1)
         while True:
             yield self.sample(batch_size, rng=rng)
@@ -126,13 +130,11 @@ class World:
         return list(dataclasses.fields(cls))
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> World:
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
         """Build from named values; an unknown name is refused with the nearest one."""
         known = [parameter.name for parameter in cls.parameters()]
         for name in settings:
             if name not in known:
-                from sandlab.errors import nearest
-
                 raise BadInput(f"{cls.__name__} has no parameter {name!r}: {nearest(name, known) or f'it has {known}'}")
         return cls(**settings)
 

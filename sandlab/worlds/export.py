@@ -1,4 +1,4 @@
-"""Worlds as data sets: Parquet files, Hugging Face `datasets`, torch iterable data sets."""
+"""Worlds as datasets: Parquet files, Hugging Face `datasets`, torch iterable datasets."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["WorldDataset", "read_parquet", "to_huggingface", "to_parquet"]
 def to_parquet(
     world: World, path: str | Path, examples: int, *, rng: torch.Generator, truth: bool = True, chunk: int = 4096
 ) -> Path:
-    """Write `examples` examples as one Parquet file: columns inputs, targets, mask and "truth.<name>", a row each.
+    """Write examples to a Parquet file, one row each, with columns inputs, targets, mask and "truth.<name>".
 
-    The file's metadata holds the world's name and settings under "sandlab". It is written beside and then moved into
-    place, so a reader never sees half a file.
+    The file's metadata holds the world's name and settings under "sandlab". The file is written under a temporary name
+    and then renamed, so that a reader never sees an unfinished file.
     """
     import pyarrow.parquet as parquet
 
@@ -75,14 +75,14 @@ def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: 
     return Dataset(_table(world, world.sample(examples, rng=rng), truth, metadata=False))
 
 
-class WorldDataset(IterableDataset):
-    """A torch data set that samples a world as it goes: dictionaries of inputs, targets and mask.
+class WorldDataset(IterableDataset[dict[str, Tensor]]):
+    """A torch dataset that samples a world on the fly: dictionaries of inputs, targets and mask.
 
     world       any world
-    seed        the stream; each worker of a DataLoader draws its own, and the same seed gives the same examples
-    batch_size  None: single examples, for a DataLoader that batches; a number: ready batches (then give the DataLoader
-                batch_size=None)
-    size        how many items to give over all workers; None never ends
+    seed        of the stream; every worker of a DataLoader draws different examples, the same ones for the same seed
+    batch_size  None: single examples, for a DataLoader that batches them; a number: whole batches (the DataLoader then
+                takes batch_size=None)
+    size        number of items over all workers; None: endless
     """
 
     def __init__(self, world: World, *, seed: int, batch_size: int | None = None, size: int | None = None) -> None:
@@ -106,7 +106,7 @@ class WorldDataset(IterableDataset):
             yield {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
 
     def _examples(self, generator: torch.Generator) -> Iterator[dict[str, Tensor]]:
-        # Examples are drawn many at a time: sampling is fast per batch, not per example.
+        # Sampling is vectorised over examples: drawing them one by one would be slow.
         for batch in self.world.stream(256, rng=generator):
             for inputs, targets, mask in zip(batch.inputs, batch.targets, batch.mask):
                 yield {"inputs": inputs, "targets": targets, "mask": mask}
@@ -130,7 +130,7 @@ def _table(world: World, batch: Batch, truth: bool, metadata: bool = True) -> An
 
 
 def _arrow(values: np.ndarray) -> Any:
-    """One row per example: nested fixed-size lists down the remaining axes."""
+    """An Arrow array with one row per example; the remaining axes are nested fixed-size lists."""
     import pyarrow as pa
 
     array = pa.array(values.reshape(-1))

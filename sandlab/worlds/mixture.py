@@ -1,11 +1,9 @@
-"""Several worlds in one: each example begins with a token that says which world it comes from."""
+"""Mixtures of worlds: the first token of each example says which world it comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +13,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, number, require
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import name_of, register
-from sandlab.worlds.base import Batch, World
+from sandlab.worlds.base import Batch, Predictor, World
 from sandlab.worlds.markov._walk import draw
 from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
 
@@ -27,13 +25,13 @@ __all__ = ["Mixture"]
 class Mixture(World):
     """A mixture of token worlds with a task token in front.
 
-    parts    the worlds; they share tokens 0 … V − 1 (V the largest alphabet), the token of part i is V + i
-    weights  how often each part is drawn (default: equally often); they are normalised
+    parts    the worlds; they share tokens 0 … V − 1, where V is the largest alphabet; the task token of part i is V + i
+    weights  probabilities of the parts, up to normalisation (default: uniform)
 
-    An example of part i is [V + i, its inputs, padding]: targets keep their places beside the inputs they belong to,
-    and neither the task token nor padding (token V + number of parts, present when lengths differ) counts.
-    truth["task"] is the part; the part's own truth is kept as "i.name", zero in the other parts' rows. Since the task
-    token names the world, the oracle is the part's own oracle.
+    An example of part i is [V + i, its inputs, padding]. Targets stay aligned with their inputs; neither the task token
+    nor padding (token V + number of parts, used when lengths differ) counts. truth["task"] is the part; its latent
+    tensors are kept as "i.name", zero in the rows of other parts. Since the task token identifies the part, the oracle
+    is that of the part.
     """
 
     parts: tuple[World, ...] = (MarkovChain(), InContextMarkov(states=2))
@@ -55,7 +53,7 @@ class Mixture(World):
 
     @property
     def alphabet(self) -> int:
-        """V: tokens that the parts share."""
+        """V: number of tokens that the parts share."""
         return max(part.vocab for part in self.parts)
 
     @property
@@ -69,7 +67,7 @@ class Mixture(World):
 
     @property
     def length(self) -> int:
-        """Input tokens: the longest part and the task token."""
+        """Input tokens: the task token and the longest part."""
         return 1 + max(example.inputs.shape[1] for example in self._examples)
 
     @property
@@ -83,7 +81,7 @@ class Mixture(World):
         self._check_count(n)
         weights = torch.tensor(self.weights or [1.0] * len(self.parts), dtype=torch.float64, device=rng.device)
         task = draw((weights / weights.sum()).expand(n, -1), rng=rng)
-        # A part without a row in this batch still gives one example: shapes and truth names stay the same.
+        # A part without rows in this batch is sampled once too, so that shapes and truth names do not change.
         drawn = [part.sample(max(1, int((task == i).sum())), rng=rng) for i, part in enumerate(self.parts)]
         soft = any(batch.soft for batch in drawn)
         inputs = torch.full((n, self.length), self.alphabet + len(self.parts), dtype=torch.int64, device=rng.device)
@@ -104,7 +102,7 @@ class Mixture(World):
         return Batch(inputs, targets, mask, truth)
 
     def part_batch(self, batch: Batch, part: int) -> tuple[Tensor, Batch]:
-        """The rows that come from a part, and the part's own batch of them."""
+        """Indices of the rows that come from a part, and these rows as a batch of that part."""
         rows = (batch.inputs[:, 0] == self.alphabet + part).nonzero().squeeze(-1)
         example = self._examples[part]
         end = 1 + example.inputs.shape[1]
@@ -117,46 +115,45 @@ class Mixture(World):
         return rows, Batch(batch.inputs[rows, 1:end], targets, batch.mask[rows, counted], truth)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time outputs"]:
-        """Each part's oracle at its own rows and positions; uniform where nothing is predicted."""
+        """Each part's oracle at its rows and positions; uniform where nothing is predicted."""
         return self._assemble(batch, [part.oracle for part in self.parts])
 
-    def baselines(self) -> dict[str, Any]:
-        """The baselines that every part has, by name."""
+    def baselines(self) -> dict[str, Predictor]:
+        """The baselines that all parts have in common, by name."""
         each = [part.baselines() for part in self.parts]
         common = [name for name in each[0] if all(name in named for named in each)]
-        return {
-            name: lambda batch, name=name: self._assemble(batch, [named[name] for named in each]) for name in common
-        }
+        return {name: partial(self._assemble, predictors=[named[name] for named in each]) for name in common}
 
-    def _assemble(self, batch: Batch, predictors: list[Callable[[Batch], Tensor]]) -> Tensor:
-        law = torch.full((*batch.inputs.shape, self.outputs), 1 / self.outputs, dtype=torch.float64)
-        logs = law.log().to(batch.inputs.device)
+    def _assemble(self, batch: Batch, predictors: list[Predictor]) -> Tensor:
+        probs = torch.full((*batch.inputs.shape, self.outputs), 1 / self.outputs, dtype=torch.float64)
+        log_probs = probs.log().to(batch.inputs.device)
         for part, predict in enumerate(predictors):
-            rows, own = self.part_batch(batch, part)
+            rows, examples = self.part_batch(batch, part)
             if len(rows) == 0:
                 continue
-            predicted = predict(own)
-            end = 1 + own.inputs.shape[1]
+            predicted = predict(examples)
+            end = 1 + examples.inputs.shape[1]
             padded = F.pad(predicted, (0, self.outputs - predicted.shape[-1]), value=-torch.inf)
-            logs[rows, end - predicted.shape[1] : end] = padded
-        return logs
+            log_probs[rows, end - predicted.shape[1] : end] = padded
+        return log_probs
 
     def _targets(self, batch: Batch, soft: bool) -> Tensor:
         if not soft:
             return batch.targets
-        laws = batch.targets if batch.soft else F.one_hot(batch.targets.clamp(min=0), self.outputs)
-        return F.pad(laws.to(torch.float64), (0, self.outputs - laws.shape[-1]))
+        probs = batch.targets if batch.soft else F.one_hot(batch.targets.clamp(min=0), self.outputs)
+        return F.pad(probs.to(torch.float64), (0, self.outputs - probs.shape[-1]))
 
     @cached_property
     def _examples(self) -> tuple[Batch, ...]:
-        """One example of each part, to know its shapes."""
+        """One example of each part, for its shapes."""
         try:
             return tuple(part.sample(1, rng=seeded_rng(0, "shape")) for part in self.parts)
         except NotImplementedError as missing:
-            raise BadInput("every part of a mixture must be able to sample") from missing
+            raise BadInput("every part of a mixture must be a world that can be sampled") from missing
 
 
 def _spread(value: Tensor, rows: Tensor, n: int) -> Tensor:
+    """The first rows of `value` at the given rows of n, zero elsewhere."""
     spread = value.new_zeros(n, *value.shape[1:])
     spread[rows] = value[: len(rows)]
     return spread

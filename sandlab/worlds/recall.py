@@ -1,4 +1,4 @@
-"""Tasks of looking something up in the sequence: induction, hops, copying, associative recall, a needle by position."""
+"""Recall tasks: induction, k-hop induction, copying, associative recall, retrieval by position."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from sandlab.worlds.markov.bigram_text import last_occurrence
 __all__ = ["AssociativeRecall", "CopyString", "InductionTask", "KHopInduction", "NeedleRetrieval"]
 
 
-def _sure(answers: Int[Tensor, "example time"], classes: int) -> Float[Tensor, "example time classes"]:
-    """Log-probabilities of somebody who knows: 0 for the answer, −∞ for the rest."""
+def _certain(answers: Int[Tensor, "example time"], classes: int) -> Float[Tensor, "example time classes"]:
+    """Log-probabilities of a certain prediction: 0 for the answer, −∞ for all other classes."""
     return F.one_hot(answers, classes).double().log()
 
 
 def _distinct(n: int, count: int, among: int, rng: torch.Generator) -> Int[Tensor, "example count"]:
-    """`count` different numbers below `among` in random order, for each example."""
+    """For each example, `count` distinct integers below `among` in random order."""
     if rng.device.type != "cpu":
         return torch.rand(n, among, device=rng.device, generator=rng).argsort(-1)[:, :count]
     # The first steps of a Fisher–Yates shuffle, each for all examples at once.
-    level = torch.rand(count, n, generator=rng, dtype=torch.float64).numpy()
+    uniform = torch.rand(count, n, generator=rng, dtype=torch.float64).numpy()
     deck = np.repeat(np.arange(among), n)
     example = np.arange(n)
-    for place in range(count):
-        other = (place + (level[place] * (among - place)).astype(np.int64)) * n + example
+    for step in range(count):
+        other = (step + (uniform[step] * (among - step)).astype(np.int64)) * n + example
         chosen = deck.take(other)
-        deck[other] = deck[place * n : (place + 1) * n]
-        deck[place * n : (place + 1) * n] = chosen
+        deck[other] = deck[step * n : (step + 1) * n]
+        deck[step * n : (step + 1) * n] = chosen
     return torch.from_numpy(np.ascontiguousarray(deck.reshape(among, n)[:count].T))
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class InductionTask(World):
-    """… A B … A → B: the last token occurred once before, the answer is what followed it then.
+    """… A B … A → B: the last token occurred once before; the answer is the token that followed it then.
 
-    states  alphabet size; length: number of tokens, the final A included
+    states  alphabet size; length: number of tokens, including the final A
 
-    A is uniform, its earlier place uniform among those with room for B before the final A, every other token uniform
-    among the rest of the alphabet. One answer, at the last position. truth["place"]: where the earlier A stands.
+    A is uniform, its earlier position is uniform among those that leave room for B before the final A, and every other
+    token is uniform over the rest of the alphabet. One answer, at the last position. truth["position"]: index of the
+    earlier A.
 
     Source: Sanford, Hsu and Telgarsky 2024; Olsson et al. 2022.
     """
@@ -65,18 +66,18 @@ class InductionTask(World):
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
-        asked = torch.randint(0, self.states, (n, 1), generator=rng, device=rng.device)
+        query = torch.randint(0, self.states, (n, 1), generator=rng, device=rng.device)
         tokens = torch.randint(0, self.states - 1, (n, self.length), generator=rng, device=rng.device)
-        tokens = tokens + (tokens >= asked)  # uniform among the tokens that are not A
-        place = torch.randint(0, self.length - 2, (n, 1), generator=rng, device=rng.device)
-        tokens.scatter_(1, place, asked)
-        tokens[:, -1:] = asked
-        answer = tokens.gather(1, place + 1)
-        return Batch(tokens, answer, torch.ones_like(answer, dtype=torch.bool), {"place": place.squeeze(-1)})
+        tokens = tokens + (tokens >= query)  # uniform over the tokens other than A
+        position = torch.randint(0, self.length - 2, (n, 1), generator=rng, device=rng.device)
+        tokens.scatter_(1, position, query)
+        tokens[:, -1:] = query
+        answer = tokens.gather(1, position + 1)
+        return Batch(tokens, answer, torch.ones_like(answer, dtype=torch.bool), {"position": position.squeeze(-1)})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example 1 states"]:
         before = last_occurrence(batch.inputs)[:, -1:]
-        return _sure(batch.inputs.gather(1, before + 1), self.states)
+        return _certain(batch.inputs.gather(1, before + 1), self.states)
 
 
 @register("worlds")
@@ -84,10 +85,10 @@ class InductionTask(World):
 class KHopInduction(World):
     """The induction head applied k times: find(i) = max{j ≤ i : x_{j−1} = x_i}, the answer at i is x_{find^k(i)}.
 
-    states  alphabet size of the uniform tokens; hops: k, 1 is the induction head; length: number of tokens
+    states  alphabet size of the uniform tokens; hops: k (k = 1 is the induction head); length: number of tokens
 
-    There is an answer to predict at every position; class `states` says that one of the hops finds nothing.
-    truth["found"]: find^k(i), −1 for nothing.
+    Every position has an answer; class `states` means that one of the hops finds nothing. truth["found"]: find^k(i),
+    −1 where there is none.
 
     Source: Sanford, Hsu and Telgarsky 2024, "Transformers, parallel computation, and logarithmic depth".
     """
@@ -117,7 +118,7 @@ class KHopInduction(World):
         return Batch(tokens, self._answers(tokens, found), mask, {"found": found})
 
     def find(self, tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time"]:
-        """find^k of every position, −1 for nothing."""
+        """find^k of every position, −1 where there is none."""
         before = last_occurrence(tokens)
         hop = torch.where(before >= 0, before + 1, -1)
         found = hop
@@ -126,7 +127,7 @@ class KHopInduction(World):
         return found
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time outputs"]:
-        return _sure(self._answers(batch.inputs, self.find(batch.inputs)), self.outputs)
+        return _certain(self._answers(batch.inputs, self.find(batch.inputs)), self.outputs)
 
     def _answers(self, tokens: Tensor, found: Tensor) -> Tensor:
         return torch.where(found >= 0, tokens.gather(1, found.clamp(min=0)), self.states)
@@ -137,9 +138,9 @@ class KHopInduction(World):
 class CopyString(World):
     """A random string, a separator, and the string again: inputs s_1 … s_n # s_1 … s_{n−1}, answers s_1 … s_n.
 
-    states  alphabet size; the separator has the number `states`
-    size    n, length of the string
-    distinct  no token twice (needs states ≥ size): copying is then a matter of induction heads
+    states    alphabet size; the separator is token `states`
+    size      n, length of the string
+    distinct  no repeated token (needs states ≥ size): induction heads then suffice for copying
 
     Source: Jelassi et al. 2024, "Repeat after me".
     """
@@ -172,22 +173,23 @@ class CopyString(World):
             string = _distinct(n, self.size, self.states, rng)
         else:
             string = torch.randint(0, self.states, (n, self.size), generator=rng, device=rng.device)
-        mark = torch.full((n, 1), self.states, device=rng.device)
-        return Batch(torch.cat([string, mark, string[:, :-1]], 1), string, torch.ones_like(string, dtype=torch.bool))
+        separator = torch.full((n, 1), self.states, device=rng.device)
+        tokens = torch.cat([string, separator, string[:, :-1]], 1)
+        return Batch(tokens, string, torch.ones_like(string, dtype=torch.bool))
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example size vocab"]:
-        return _sure(batch.inputs[:, : self.size], self.vocab)
+        return _certain(batch.inputs[:, : self.size], self.vocab)
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class AssociativeRecall(World):
-    """Multi-query associative recall: k_1 v_1 … k_N v_N, then M of the keys again, each asking for its value.
+    """Multi-query associative recall: k_1 v_1 … k_N v_N, then M of the keys again, each to be answered by its value.
 
-    keys, values    alphabet sizes; keys are tokens 0 … keys − 1, values the next ones
-    pairs, queries  N pairs with different keys; M queries, different while M ≤ N, else drawn freely
+    keys, values    alphabet sizes; keys are tokens 0 … keys − 1, followed by the values
+    pairs, queries  N pairs with distinct keys; M queries, distinct if M ≤ N, otherwise drawn with replacement
 
-    One answer per query, at the last M positions. truth["queried"]: which pair each query asks for.
+    One answer per query, at the last M positions. truth["queried"]: index of the pair that each query refers to.
 
     Source: Arora et al. 2024, "Zoology: measuring and improving recall in efficient language models".
     """
@@ -200,7 +202,7 @@ class AssociativeRecall(World):
     def __post_init__(self) -> None:
         integer("values", self.values, low=1)
         integer("pairs", self.pairs, low=1)
-        integer("keys", self.keys, low=self.pairs, hint="keys are different: there must be one for each pair")
+        integer("keys", self.keys, low=self.pairs, hint="keys are distinct: there must be one for each pair")
         integer("queries", self.queries, low=1)
 
     @property
@@ -228,19 +230,19 @@ class AssociativeRecall(World):
         return Batch(tokens, answers, torch.ones_like(answers, dtype=torch.bool), {"queried": queried})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example queries vocab"]:
-        memory, asked = batch.inputs[:, : 2 * self.pairs], batch.inputs[:, 2 * self.pairs :]
-        place = (memory[:, None, 0::2] == asked.unsqueeze(-1)).double().argmax(-1)
-        return _sure(memory[:, 1::2].gather(1, place), self.vocab)
+        context, queries = batch.inputs[:, : 2 * self.pairs], batch.inputs[:, 2 * self.pairs :]
+        index = (context[:, None, 0::2] == queries.unsqueeze(-1)).double().argmax(-1)
+        return _certain(context[:, 1::2].gather(1, index), self.vocab)
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class NeedleRetrieval(World):
-    """A random string and then a place: s_1 … s_n i → s_i. The INDEX problem of communication complexity.
+    """A random string followed by an index: s_1 … s_n i → s_i. The INDEX problem of communication complexity.
 
-    states  alphabet size of the string; size: n, its length. Places are tokens states … states + n − 1.
+    states  alphabet size of the string; size: n, its length. Indices are tokens states … states + n − 1.
 
-    One answer, at the last position. truth["place"]: i, counted from 0.
+    One answer, at the last position. truth["index"]: i, counted from 0.
 
     Source: Arora et al. 2024; Sanford, Hsu and Telgarsky 2024 (reduction of INDEX to induction).
     """
@@ -262,16 +264,16 @@ class NeedleRetrieval(World):
 
     @property
     def letters(self) -> list[str]:
-        return [*map(str, range(self.states)), *(f"@{place}" for place in range(self.size))]
+        return [*map(str, range(self.states)), *(f"@{index}" for index in range(self.size))]
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
         string = torch.randint(0, self.states, (n, self.size), generator=rng, device=rng.device)
-        place = torch.randint(0, self.size, (n, 1), generator=rng, device=rng.device)
-        answer = string.gather(1, place)
+        index = torch.randint(0, self.size, (n, 1), generator=rng, device=rng.device)
+        answer = string.gather(1, index)
         mask = torch.ones_like(answer, dtype=torch.bool)
-        return Batch(torch.cat([string, self.states + place], 1), answer, mask, {"place": place.squeeze(-1)})
+        return Batch(torch.cat([string, self.states + index], 1), answer, mask, {"index": index.squeeze(-1)})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example 1 vocab"]:
-        place = batch.inputs[:, -1:] - self.states
-        return _sure(batch.inputs.gather(1, place), self.vocab)
+        index = batch.inputs[:, -1:] - self.states
+        return _certain(batch.inputs.gather(1, index), self.vocab)

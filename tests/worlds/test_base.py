@@ -14,10 +14,10 @@ def test_cross_entropy_counts_only_masked_positions() -> None:
 
 
 def test_a_soft_target_that_excludes_a_class_costs_nothing_there() -> None:
-    law = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
-    batch = Batch(torch.zeros(1, 1).long(), law, torch.ones(1, 1, dtype=torch.bool))
+    probs = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
+    batch = Batch(torch.zeros(1, 1).long(), probs, torch.ones(1, 1, dtype=torch.bool))
     assert batch.soft
-    assert float(cross_entropy(law.log(), batch)) == 0.0
+    assert float(cross_entropy(probs.log(), batch)) == 0.0
 
 
 def test_predictions_are_cut_to_the_last_positions() -> None:

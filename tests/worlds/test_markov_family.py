@@ -1,4 +1,4 @@
-"""What every Markov-type world owes its users: defaults that work, an oracle that no baseline beats, text, refusals."""
+"""Every Markov-type world: defaults that work, an oracle that no baseline beats, text, refusal of bad input."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_the_default_world_samples_tokens_it_can_predict_and_print(name):
     assert batch.inputs.shape == (64, world.length)
     assert batch.inputs.dtype == torch.int64
     assert int(batch.inputs.min()) >= 0 and int(batch.inputs.max()) < world.vocab
-    logs = world.oracle(batch)
-    assert logs.dtype == torch.float64
-    assert logs.shape == (*batch.mask.shape, world.outputs)
-    assert torch.allclose(logs.logsumexp(-1), torch.zeros(batch.mask.shape, dtype=torch.float64), atol=1e-9)
+    log_probs = world.oracle(batch)
+    assert log_probs.dtype == torch.float64
+    assert log_probs.shape == (*batch.mask.shape, world.outputs)
+    assert torch.allclose(log_probs.logsumexp(-1), torch.zeros(batch.mask.shape, dtype=torch.float64), atol=1e-9)
     assert isinstance(world.render(batch.inputs[0]), str)
     assert torch.equal(world.sample(64, rng=sl.rng(0)).inputs, batch.inputs)
 

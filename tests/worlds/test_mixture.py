@@ -15,7 +15,7 @@ from sandlab.worlds.mixture import Mixture
 
 @dataclass(frozen=True)
 class LastIsFirst(World):
-    """One answer at the end: the first token, as a law."""
+    """One answer at the end: the first token, as a distribution."""
 
     length: int = 5
 
@@ -25,8 +25,8 @@ class LastIsFirst(World):
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         tokens = torch.randint(0, 2, (n, self.length), generator=rng)
-        laws = torch.nn.functional.one_hot(tokens[:, :1], 2).double()
-        return Batch(tokens, laws, torch.ones(n, 1, dtype=torch.bool), {"first": tokens[:, 0]})
+        probs = torch.nn.functional.one_hot(tokens[:, :1], 2).double()
+        return Batch(tokens, probs, torch.ones(n, 1, dtype=torch.bool), {"first": tokens[:, 0]})
 
     def oracle(self, batch: Batch) -> torch.Tensor:
         return torch.nn.functional.one_hot(batch.inputs[:, :1], 2).double().log()

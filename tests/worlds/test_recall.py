@@ -1,4 +1,4 @@
-"""Look-up tasks: the answers are what a reader with a pencil finds."""
+"""Recall tasks: the answers agree with a direct search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = [
 
 
 @pytest.mark.parametrize("world", TASKS, ids=repr)
-def test_oracle_is_sure_and_right(world):
+def test_the_oracle_is_certain_and_right(world):
     batch = world.sample(300, rng=rng(0))
     assert batch.inputs.shape == (300, world.length)
     assert int(batch.inputs.max()) < world.vocab and int(batch.targets.max()) < world.outputs
@@ -30,15 +30,15 @@ def test_oracle_is_sure_and_right(world):
     assert torch.equal(world.oracle(batch).argmax(-1), batch.targets)
 
 
-def test_induction_task_has_the_asked_token_once_before_the_end():
+def test_the_last_token_of_an_induction_task_occurs_once_before():
     batch = InductionTask(states=4, length=10).sample(2000, rng=rng(1))
-    for tokens, answer, place in zip(
-        batch.inputs.tolist(), batch.targets[:, 0].tolist(), batch.truth["place"].tolist()
+    for tokens, answer, position in zip(
+        batch.inputs.tolist(), batch.targets[:, 0].tolist(), batch.truth["position"].tolist()
     ):
-        places = [at for at, token in enumerate(tokens) if token == tokens[-1]]
-        assert places == [place, 9]
-        assert answer == tokens[place + 1]
-    assert set(batch.truth["place"].tolist()) == set(range(8))
+        positions = [index for index, token in enumerate(tokens) if token == tokens[-1]]
+        assert positions == [position, 9]
+        assert answer == tokens[position + 1]
+    assert set(batch.truth["position"].tolist()) == set(range(8))
     assert torch.bincount(batch.inputs[:, -1]).min() > 400
 
 
@@ -48,8 +48,8 @@ def test_hops_follow_the_definition(hops):
     batch = world.sample(60, rng=rng(2))
 
     def find(tokens: list[int], i: int) -> int | None:
-        places = [j for j in range(1, i + 1) if tokens[j - 1] == tokens[i]]
-        return max(places) if places else None
+        found = [j for j in range(1, i + 1) if tokens[j - 1] == tokens[i]]
+        return max(found) if found else None
 
     for tokens, answers in zip(batch.inputs.tolist(), batch.targets.tolist()):
         for i, answer in enumerate(answers):
@@ -68,18 +68,18 @@ def test_copying_asks_for_the_string_after_the_separator():
     assert torch.equal(distinct.sort(-1).values, torch.arange(6).expand(50, -1))
 
 
-def test_recall_pairs_have_different_keys_and_queries_ask_for_them():
+def test_recall_pairs_have_distinct_keys_and_queries_ask_for_them():
     world = AssociativeRecall(keys=7, values=4, pairs=5, queries=3)
     batch = world.sample(200, rng=rng(3))
-    keys, values, asked = batch.inputs[:, 0:10:2], batch.inputs[:, 1:10:2], batch.inputs[:, 10:]
+    keys, values, queries = batch.inputs[:, 0:10:2], batch.inputs[:, 1:10:2], batch.inputs[:, 10:]
     assert int(keys.max()) < 7 <= int(values.min())
     for row in range(200):
         table = dict(zip(keys[row].tolist(), values[row].tolist()))
-        assert len(table) == 5 and len(set(asked[row].tolist())) == 3
-        assert [table[key] for key in asked[row].tolist()] == batch.targets[row].tolist()
+        assert len(table) == 5 and len(set(queries[row].tolist())) == 3
+        assert [table[key] for key in queries[row].tolist()] == batch.targets[row].tolist()
 
 
-def test_needle_is_the_token_at_the_asked_place():
+def test_the_needle_is_the_token_at_the_given_index():
     batch = NeedleRetrieval(states=2, size=9).sample(100, rng=rng(4))
     for tokens, answer in zip(batch.inputs.tolist(), batch.targets[:, 0].tolist()):
         assert tokens[tokens[-1] - 2] == answer

@@ -1,4 +1,4 @@
-"""Row samplers hold exactly the laws they were made from."""
+"""Row samplers have exactly the distributions they were made from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandlab import rng
-from sandlab.worlds._row_sampler import RowSampler, _columns
+from sandlab.worlds._row_sampler import RowSampler, _alias_tables
 from sandlab.worlds.markov._walk import dirichlet_rows, shared_walk, walk
 from sandlab.worlds.markov.bigram_text import BigramBackcopy, BigramTrigger
 from sandlab.worlds.markov.interleaved import InterleavedChains
@@ -21,16 +21,16 @@ from sandlab.worlds.markov.interleaved import InterleavedChains
 @given(
     weights=st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1.0, 7.0]), min_size=1, max_size=9).filter(lambda w: sum(w) > 0)
 )
-def test_columns_add_up_to_the_law(weights):
-    law = torch.tensor([weights], dtype=torch.float64)
-    law = law / law.sum()
-    keep, alias = _columns(law.numpy())
+def test_alias_tables_add_up_to_the_distribution(weights):
+    probs = torch.tensor([weights], dtype=torch.float64)
+    probs = probs / probs.sum()
+    keep, alias = _alias_tables(probs.numpy())
     states = len(weights)
     mass = [0.0] * states
     for column in range(states):
         mass[column] += max(keep[0, column], 0.0) / states
         mass[alias[0, column]] += (1 - max(keep[0, column], 0.0)) / states
-    assert mass == pytest.approx(law[0].tolist(), abs=1e-12)
+    assert mass == pytest.approx(probs[0].tolist(), abs=1e-12)
     for state, weight in enumerate(weights):
         if weight == 0.0:
             assert mass[state] <= 1e-15
@@ -38,18 +38,18 @@ def test_columns_add_up_to_the_law(weights):
 
 @pytest.mark.parametrize("states", [2, 3, 4, 20])
 def test_draws_have_the_frequencies_of_their_rows(states):
-    laws = dirichlet_rows((4, states), 0.3, rng=rng(0))
-    sampler = RowSampler(laws)
+    probs = dirichlet_rows((4, states), 0.3, rng=rng(0))
+    sampler = RowSampler(probs)
     (numbers,) = sampler.numbers(1, 200_000, rng(1))
     for row in range(4):
         drawn = torch.from_numpy(sampler.draw(np.full(200_000, row), *numbers)).long()
         frequency = torch.bincount(drawn, minlength=states).double() / 200_000
-        assert float((frequency - laws[row]).abs().max()) < 0.006
+        assert float((frequency - probs[row]).abs().max()) < 0.006
 
 
 @pytest.mark.parametrize("states", [3, 5])
 @pytest.mark.parametrize("lags", [(1,), (1, 2), (1, 3)])
-def test_walks_of_one_kernel_have_the_same_law_either_way(lags, states):
+def test_walks_of_one_kernel_have_the_same_distribution_either_way(lags, states):
     kernel = dirichlet_rows((states ** len(lags), states), 1.0, rng=rng(2))
     start = torch.randint(0, states, (60_000, max(lags)), generator=rng(3))
     one = shared_walk(RowSampler(kernel), start, 6, lags, rng=rng(4))

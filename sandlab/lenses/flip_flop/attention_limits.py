@@ -1,4 +1,4 @@
-"""Two theorems on what one attention head cannot do over long inputs (Liu et al. 2023, Propositions 4 and 5).
+"""Two limits of a single attention head on long inputs (Liu et al. 2023, Propositions 4 and 5).
 
 Soft attention is diluted: with bounded scores the largest weight goes to zero as the input grows. Hard attention with
 linear positions i/C has a margin that changes sign at a computable length.
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import integer, number
+from sandlab.models.flip_flop.linear_memory import LinearPositionMemory
 from sandlab.registry import register
 
 __all__ = ["LinearPositionHead", "dilution_bound", "largest_attention"]
@@ -22,10 +23,10 @@ __all__ = ["LinearPositionHead", "dilution_bound", "largest_attention"]
 
 @register("lenses")
 def dilution_bound(spectral_norm: float, length: int) -> float:
-    """Largest weight any key can get: e^{2σ} / (e^{2σ} + T − 1).
+    """Upper bound of every attention weight: e^{2σ} / (e^{2σ} + T − 1).
 
     σ is the top singular value of W_Kᵀ W_Q and the T vectors have norm at most 1, so every score lies in [−σ, σ].
-    Tight when the winner's score is σ and all others' −σ. (Liu et al. 2023, Prop. 4.)
+    Tight when the largest score is σ and all others are −σ. (Liu et al. 2023, Prop. 4.)
     """
     number("spectral_norm", spectral_norm, low=0.0)
     integer("length", length, low=1)
@@ -33,7 +34,7 @@ def dilution_bound(spectral_norm: float, length: int) -> float:
 
 
 def largest_attention(vectors: Float[Tensor, "time dim"], score_matrix: Float[Tensor, "dim dim"]) -> float:
-    """The largest weight in the last query's softmax over scores v_jᵀ M v_T."""
+    """The largest attention weight of the last query, for scores v_jᵀ M v_T."""
     scores = vectors @ score_matrix @ vectors[-1]
     return float(scores.softmax(0).max())
 
@@ -41,16 +42,16 @@ def largest_attention(vectors: Float[Tensor, "time dim"], score_matrix: Float[Te
 @register("lenses")
 @dataclass(frozen=True)
 class LinearPositionHead:
-    """Scores of one head on flip-flop inputs with positions i/C: who wins, and at which length the wrong key does.
+    """Scores of one head with positions i/C on flip-flop inputs, and the lengths at which a wrong key wins.
 
     With κ = W_Qp·W_Kp, b = e₀ᵀW_Qeᵀ W_Kp, g_a = (e_a − e₀)ᵀW_Keᵀ W_Qp and A_a = e₀ᵀW_Qeᵀ W_Ke (e_a − e₀), tokens
-    0 = no-op, 1 and 2 = writes, places counted from 1:
+    0 = no-op, 1 and 2 = writes, positions counted from 1:
 
         input 1,0,0,…       s_{T→1} − s_{T→T}   = A₁ − b(T−1)/C + g₁T/C − κT(T−1)/C²
         input 1,0,…,0,2,0   s_{T→T−1} − s_{T→1} = A₂ − A₁ + b(T−2)/C + (g₂−g₁)T/C + κT(T−2)/C²
 
-    κ > 0 breaks the first for long inputs, κ < 0 the second. With κ = 0 all lengths need g_a ≥ b and b ≥ |g₂ − g₁|.
-    (Liu et al. 2023, Prop. 5, with the transposes that the printed statement lacks.)
+    κ > 0 makes the first negative for long inputs, κ < 0 the second. With κ = 0, success at all lengths needs g_a ≥ b
+    and b ≥ |g₂ − g₁|. (Liu et al. 2023, Prop. 5, with the transposes that the printed statement lacks.)
     """
 
     query_tokens: Float[Tensor, "token head"]
@@ -59,36 +60,44 @@ class LinearPositionHead:
     key_position: Float[Tensor, "head"]
     scale: float = 64.0
 
+    @classmethod
+    def of(cls, model: LinearPositionMemory) -> LinearPositionHead:
+        """The head of a model, split into token and position parts, in float64."""
+        tokens = model.embedding.weight.detach().double()
+        query, key = model.query.weight.detach().double(), model.key.weight.detach().double()
+        parts = tokens @ query[:, :-1].mT, tokens @ key[:, :-1].mT
+        return cls(*parts, query[:, -1], key[:, -1], model.config.scale)
+
     def scores(self, tokens: Int[Tensor, "time"]) -> Float[Tensor, "time"]:
         """s_{T→j} for the last query T and every key j."""
-        place = torch.arange(1, len(tokens) + 1, dtype=self.query_tokens.dtype) / self.scale
-        query = self.query_tokens[tokens[-1]] + place[-1] * self.query_position
-        keys = self.key_tokens[tokens] + place.unsqueeze(-1) * self.key_position
+        position = torch.arange(1, len(tokens) + 1, dtype=self.query_tokens.dtype) / self.scale
+        query = self.query_tokens[tokens[-1]] + position[-1] * self.query_position
+        keys = self.key_tokens[tokens] + position.unsqueeze(-1) * self.key_position
         return keys @ query
 
     @property
     def curvature(self) -> float:
-        """κ = W_Qp·W_Kp: must be 0 for unbounded length."""
+        """κ = W_Qp·W_Kp, which must be 0 for success at all lengths."""
         return float(self.query_position @ self.key_position)
 
     def first_margin(self, length: np.ndarray | int) -> np.ndarray:
-        """Write at place 1, then no-ops: how far the write is ahead of the last no-op."""
+        """A write at position 1, then no-ops: score of the write minus score of the last no-op."""
         t, c = np.asarray(length, dtype=float), self.scale
         return self._gain(1) - self._lean * (t - 1) / c + self._drift(1) * t / c - self.curvature * t * (t - 1) / c**2
 
     def second_margin(self, length: np.ndarray | int) -> np.ndarray:
-        """Write 1 at place 1, write 2 at place T−1: how far the newer write is ahead of the older."""
+        """Write 1 at position 1, write 2 at position T−1: score of the newer write minus score of the older."""
         t, c = np.asarray(length, dtype=float), self.scale
         tokens = self._gain(2) - self._gain(1) + (self._drift(2) - self._drift(1)) * t / c
         return tokens + self._lean * (t - 2) / c + self.curvature * t * (t - 2) / c**2
 
     def failure_lengths(self, longest: int = 4096) -> tuple[int | None, int | None]:
-        """First lengths at which each input is answered wrongly by hard attention, by the formulas (None: never)."""
+        """Smallest lengths at which hard attention errs on each input, by the formulas (None: not up to `longest`)."""
         lengths = np.arange(3, longest + 1)
-        return tuple(_first(lengths, margin(lengths) <= 0) for margin in (self.first_margin, self.second_margin))  # type: ignore[return-value]
+        return _first(lengths, self.first_margin(lengths) <= 0), _first(lengths, self.second_margin(lengths) <= 0)
 
     def measured_failure_lengths(self, longest: int = 512) -> tuple[int | None, int | None]:
-        """The same by running the head on the inputs themselves and looking who wins."""
+        """The same, found by computing the scores on the inputs of every length."""
         wrong_first, wrong_second = [], []
         lengths = np.arange(3, longest + 1)
         for length in lengths:

@@ -1,11 +1,11 @@
-"""Error rates that are tiny or zero: streamed over millions of targets, with intervals that can resolve 1e-5."""
+"""Small error rates: streamed over millions of targets, with exact confidence intervals that resolve 1e-5."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import overload
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from scipy import stats
 from torch import Tensor, nn
 
 from sandlab.errors import integer, number, require
+from sandlab.learning.population import Population
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.registry import register
-from sandlab.worlds.base import Batch
+from sandlab.worlds.base import Batch, World
 
 __all__ = [
     "ErrorCurve",
@@ -31,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Errors among counted targets, with an exact interval of the rate: zero errors still have an upper end."""
+    """Errors among counted targets, with an exact confidence interval: zero errors still have an upper end."""
 
     errors: int
     count: int
@@ -51,7 +52,7 @@ class ErrorRate:
 
 
 def exact_interval(errors: int, count: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper–Pearson: the rates that would not make this number of errors surprising."""
+    """Clopper–Pearson interval of an error rate."""
     integer("count", count, low=1)
     integer("errors", errors, low=0, high=count)
     number("confidence", confidence, low=0.0, high=1.0)
@@ -60,9 +61,9 @@ def exact_interval(errors: int, count: int, confidence: float = 0.95) -> tuple[f
 
 
 def wrong_targets(model: nn.Module, batch: Batch, *, among: slice | None = None) -> Tensor:
-    """Where the model's likeliest class is not the target, of the mask's shape (a population's member axis first).
+    """Where the most likely class is not the target, of the mask's shape (a population's member axis first).
 
-    `among` restricts the choice to some classes (only the symbols of a flip-flop, say).
+    `among` restricts the comparison to some classes, such as the symbols of a flip-flop.
     """
     with evaluating(model), torch.no_grad():
         scores = log_predictions(model, batch)
@@ -72,20 +73,40 @@ def wrong_targets(model: nn.Module, batch: Batch, *, among: slice | None = None)
     return (scores.argmax(-1) + first != batch.targets) & batch.mask
 
 
+@overload
+def tail_error(  # type: ignore[overload-overlap]
+    model: Population,
+    world: World,
+    *,
+    targets: int = ...,
+    rng: torch.Generator,
+    chunk: int = ...,
+    among: slice | None = ...,
+) -> list[ErrorRate]: ...
+@overload
+def tail_error(
+    model: nn.Module,
+    world: World,
+    *,
+    targets: int = ...,
+    rng: torch.Generator,
+    chunk: int = ...,
+    among: slice | None = ...,
+) -> ErrorRate: ...
 @register("lenses")
 def tail_error(
     model: nn.Module,
-    world: Any,
+    world: World,
     *,
     targets: int = 100_000,
     rng: torch.Generator,
     chunk: int = 128,
     among: slice | None = None,
 ) -> ErrorRate | list[ErrorRate]:
-    """Share of wrong answers over at least `targets` counted targets, streamed `chunk` examples at a time.
+    """Error rate over at least `targets` counted targets, streamed `chunk` examples at a time.
 
-    Nothing but two numbers is kept, so 10⁷ targets take no more memory than one chunk. A population gives one rate per
-    member, all on the same examples.
+    Only two numbers are kept: 10⁷ targets take no more memory than one chunk. A population has one rate per member, all
+    on the same examples.
     """
     integer("targets", targets, low=1)
     integer("chunk", chunk, low=1)
@@ -114,12 +135,12 @@ class ErrorCurve:
 
     @property
     def rates(self) -> np.ndarray:
-        """Errors over counts; an empty bin is not a number."""
+        """Errors over counts; NaN for an empty bin."""
         return self.errors / np.where(self.counts, self.counts, np.nan)
 
     @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the exact interval of every rate: after 4·10⁵ targets without error below 1e-5."""
+        """Ends of the exact interval of every rate: [0, 1e-5) after 4·10⁵ targets without an error."""
         counts = np.broadcast_to(self.counts, self.errors.shape)
         tail = (1 - self.confidence) / 2
         with np.errstate(invalid="ignore"):
@@ -131,7 +152,7 @@ class ErrorCurve:
 @register("lenses")
 def error_curve(
     model: nn.Module,
-    world: Any,
+    world: World,
     feature: Callable[[Batch], Tensor],
     edges: Sequence[float] | np.ndarray,
     *,
@@ -139,15 +160,15 @@ def error_curve(
     rng: torch.Generator,
     chunk: int = 128,
 ) -> ErrorCurve:
-    """Error rate against a feature of the targets, streamed like `tail_error`: only one number per bin is kept.
+    """Error rate against a feature of the targets, streamed like `tail_error`: only two numbers per bin are kept.
 
-    `feature(batch)` has the mask's shape (distance to the latest write, position, number of ones, …); targets whose
-    feature lies outside of the edges count towards `targets` and are not shown.
+    `feature(batch)` has the mask's shape (distance to the latest write, position, number of ones, …). Targets whose
+    feature lies outside of the edges count towards `targets` only.
     """
     integer("targets", targets, low=1)
     bins = torch.as_tensor(np.asarray(edges, dtype=np.float64), device=rng.device)
     require(len(bins) >= 2, "edges", list(edges), "at least two numbers")
-    cells = len(bins) + 1  # the first and the last are outside
+    cells = len(bins) + 1  # the first and the last lie outside of the edges
     counts: Tensor = torch.zeros(cells, dtype=torch.long, device=rng.device)
     errors: Tensor | int = 0
     seen = 0
@@ -170,10 +191,7 @@ def error_curve(
 
 @register("lenses")
 def errors_by(wrong: Tensor, mask: Tensor, feature: Tensor, edges: np.ndarray) -> list[dict[str, float]]:
-    """Error rate in bins of a feature of the targets (distance to the latest write, number of ones, position, ...).
-
-    `feature` has the mask's shape; bins are [edge_i, edge_{i+1}). Empty bins are left out.
-    """
+    """Error rate in bins [edge_i, edge_{i+1}) of a feature of the mask's shape; empty bins are left out."""
     values, errors = feature[mask].cpu().numpy(), wrong[mask].cpu().numpy()
     rows = []
     for low, high in itertools.pairwise(edges):
@@ -194,5 +212,5 @@ def errors_by(wrong: Tensor, mask: Tensor, feature: Tensor, edges: np.ndarray) -
 
 
 def best_so_far(errors: np.ndarray) -> np.ndarray:
-    """Running minimum along a run (last axis): the best model that early stopping could have kept."""
+    """Running minimum along the last axis: the error with ideal early stopping."""
     return np.minimum.accumulate(np.asarray(errors, dtype=float), axis=-1)

@@ -97,3 +97,12 @@ def test_without_curvature_the_stated_conditions_are_enough_for_every_length() -
         lasting = (flat.first_margin(long) > 0).all() and (flat.second_margin(long) > 0).all()
         g1, g2, b = flat._drift(1), flat._drift(2), flat._lean
         assert lasting == (g1 > b and b + g2 - g1 > 0)
+
+
+def test_the_head_of_a_linear_position_model_has_its_scores() -> None:
+    model = sl.models.LinearPositionMemory(width=8, scale=8.0).double()
+    tokens = torch.tensor([1, 0, 2, 0, 0])
+    with sl.record(model, "pattern") as cache, torch.no_grad():
+        model(tokens.unsqueeze(0))
+    expected = LinearPositionHead.of(model).scores(tokens).softmax(0)
+    assert torch.allclose(cache["pattern"][0, -1], expected, atol=1e-9)

@@ -8,6 +8,7 @@ from sandlab.lenses.flip_flop.memory_heads import (
     attention_entropy,
     head_differences,
     ideal_memory_score,
+    misleading_rows,
     value_norm_importance,
 )
 from sandlab.worlds.flip_flop.language import FlipFlopTransduction
@@ -34,10 +35,10 @@ def test_uniform_attention_scores_what_counting_says() -> None:
     assert torch.allclose(score["mass_idle"], expected)
     same, total = 0.0, 0
     for row, operations in enumerate(batch.inputs.tolist()):
-        for place, operation in enumerate(operations):
+        for time, operation in enumerate(operations):
             if operation == 0:
-                stored = operations[int(batch.truth["latest_write"][row, place])]
-                same += sum(value == stored for value in operations[: place + 1]) / (place + 1)
+                stored = operations[int(batch.truth["latest_write"][row, time])]
+                same += sum(value == stored for value in operations[: time + 1]) / (time + 1)
                 total += 1
     assert float(score["type_mass"]) == pytest.approx(same / total)
 
@@ -60,3 +61,19 @@ def test_importance_is_attention_times_the_length_of_what_is_written() -> None:
     written = model.layers[1].attention.output.weight[:, 4:8] @ value
     expected = cache["layers.1.attention.pattern"][2, head, query, key] * written.norm()
     assert torch.allclose(found[2, head, query, key], expected.detach(), rtol=1e-5)
+
+
+def test_the_memory_circuit_has_misleading_rows_only_when_its_attention_is_replaced() -> None:
+    circuit, batch = memory_transformer(20), WORLD.sample(30, rng=sl.rng(4))
+    assert misleading_rows(circuit, batch, 0) == (0.0, 0.0)
+
+    def uniform(pattern: torch.Tensor) -> torch.Tensor:
+        return torch.ones_like(pattern).tril() / torch.arange(1, 21).unsqueeze(1)
+
+    with sl.patch(circuit, {"layers.0.attention.pattern": uniform}):
+        with torch.no_grad():
+            right = circuit(batch.inputs).argmax(-1) == batch.targets
+        share, _ = misleading_rows(circuit, batch, 0)
+    # All weights of a row are equal, so the first token counts as its maximum.
+    expected = right & (batch.inputs[:, :1] != batch.targets + 1)
+    assert share == pytest.approx(float(expected.double().mean())) and share > 0

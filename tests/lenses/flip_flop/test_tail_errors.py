@@ -67,8 +67,8 @@ def test_a_population_gives_one_rate_per_member() -> None:
     )
     world = FlipFlop.ignoring(0.5, length=16)
     rates = tail_error(population, world, targets=300, rng=sl.rng(1))
-    for place, rate in enumerate(rates):
-        assert rate == tail_error(population.member(place), world, targets=300, rng=sl.rng(1))
+    for index, rate in enumerate(rates):
+        assert rate == tail_error(population.member(index), world, targets=300, rng=sl.rng(1))
 
 
 def test_restricting_the_choice_to_symbols_never_adds_errors() -> None:
@@ -109,11 +109,11 @@ def test_the_streamed_curve_counts_each_read_at_its_distance() -> None:
     while count < 3000:
         batch = world.sample(100, rng=generator)
         for row, latest, stored in zip(batch.inputs, batch.truth["latest_write"], batch.truth["stored"]):
-            for place in (row[0::2] == 1).nonzero().flatten().tolist():
-                far = place - int(latest[place])
+            for pair in (row[0::2] == 1).nonzero().flatten().tolist():
+                far = pair - int(latest[pair])
                 cell = int(np.searchsorted(edges, far, side="right")) - 1
                 counts[cell] += 1
-                errors[cell] += far > reach and int(stored[place]) == 1
+                errors[cell] += far > reach and int(stored[pair]) == 1
                 count += 1
     assert curve.counts.tolist() == counts.tolist() and curve.errors.tolist() == errors.tolist()
     low, high = curve.intervals
@@ -132,14 +132,14 @@ def test_a_population_s_curve_has_one_row_per_member() -> None:
     )
     world = FlipFlop.ignoring(0.5, length=16)
     curve = error_curve(population, world, world.since_told, [0, 2, 8], targets=200, rng=sl.rng(7))
-    for place in range(2):
-        alone = error_curve(population.member(place), world, world.since_told, [0, 2, 8], targets=200, rng=sl.rng(7))
-        assert alone.errors.tolist() == curve.errors[place].tolist()
+    for index in range(2):
+        alone = error_curve(population.member(index), world, world.since_told, [0, 2, 8], targets=200, rng=sl.rng(7))
+        assert alone.errors.tolist() == curve.errors[index].tolist()
 
 
 def test_the_glitch_of_a_forgetful_reader_is_found_and_cut_to_the_shortest() -> None:
     worlds = [FlipFlop.ignoring(0.8, length=length) for length in (8, 16, 32, 64)]
-    glitch = find_glitch(Forgetful(3), worlds, examples=512, rng=sl.rng(3), label=label, pairs=2)
+    glitch = find_glitch(Forgetful(3), worlds, examples=512, rng=sl.rng(3), label=label, group=2)
     assert glitch is not None
     # One write of symbol 1, three ignores (or harmless reads) beyond reach, and the read itself: 2·4 + 1 tokens.
     assert len(glitch.tokens) == 9 and glitch.truth == 4 and glitch.answer == 3

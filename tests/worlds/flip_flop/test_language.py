@@ -6,7 +6,7 @@ import torch
 
 import sandlab as sl
 from sandlab.worlds.automata.addition import Addition, adder_as_flip_flop
-from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction, chat_prompt, light_switch_text
+from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction, chat_prompt
 
 
 def step_by_step(string: list[int]) -> bool:
@@ -29,8 +29,8 @@ def test_the_support_has_two_times_five_to_the_half_length_minus_two_strings(len
     assert all(step_by_step(string) for string in strings.tolist())
 
 
-def test_samples_follow_the_enumerated_law() -> None:
-    world = FlipFlop(length=8, laws=((0.3, 0.2), (0.1, 0.6)))
+def test_samples_follow_the_enumerated_distribution() -> None:
+    world = FlipFlop(length=8, probs=((0.3, 0.2), (0.1, 0.6)))
     strings, weights = world.enumerate()
     batch = world.sample(40_000, rng=sl.rng(0))
     full = torch.cat([batch.inputs, batch.targets[:, -1:]], 1)
@@ -41,17 +41,17 @@ def test_samples_follow_the_enumerated_law() -> None:
     assert not seen
 
 
-@pytest.mark.parametrize("laws", [((0.3, 0.2),), ((0.3, 0.2), (0.1, 0.6))])
-def test_the_oracle_is_the_conditional_law_of_the_enumerated_strings(laws: tuple) -> None:
-    world = FlipFlop(length=8, laws=laws, mode="generative")
+@pytest.mark.parametrize("probs", [((0.3, 0.2),), ((0.3, 0.2), (0.1, 0.6))])
+def test_the_oracle_is_the_conditional_distribution_of_the_enumerated_strings(probs: tuple) -> None:
+    world = FlipFlop(length=8, probs=probs, mode="generative")
     strings, weights = world.enumerate()
     batch = world.sample(64, rng=sl.rng(1))
     predicted = world.oracle(batch).exp()
     for row, string in enumerate(batch.inputs):
-        for place in range(7):
-            agree = (strings[:, : place + 1] == string[: place + 1]).all(1)
-            law = torch.zeros(5, dtype=torch.float64).index_add_(0, strings[agree, place + 1], weights[agree])
-            assert torch.allclose(predicted[row, place], law / law.sum(), atol=1e-12)
+        for time in range(7):
+            agree = (strings[:, : time + 1] == string[: time + 1]).all(1)
+            mass = torch.zeros(5, dtype=torch.float64).index_add_(0, strings[agree, time + 1], weights[agree])
+            assert torch.allclose(predicted[row, time], mass / mass.sum(), atol=1e-12)
 
 
 def test_membership_agrees_with_reading_token_by_token() -> None:
@@ -107,7 +107,7 @@ def test_coarse_tokens_ask_for_the_stored_symbol() -> None:
     assert world.optimal_loss(batch) == 0.0
 
 
-def test_transduction_labels_each_place_with_the_latest_write() -> None:
+def test_transduction_labels_each_position_with_the_latest_write() -> None:
     world = FlipFlopTransduction(length=30, idle=0.7, symbols=3)
     batch = world.sample(40, rng=sl.rng(6))
     for row, states in zip(batch.inputs.tolist(), batch.targets.tolist()):
@@ -131,21 +131,16 @@ def test_twenty_digit_sums_through_the_carry_flip_flop_are_right() -> None:
 def test_the_addition_world_gives_the_digits_of_the_sum() -> None:
     batch = Addition(digits=15).sample(50, rng=sl.rng(8))
     for pairs, answer in zip(batch.inputs.tolist(), batch.targets.tolist()):
-        a = sum((pair // 10) * 10**place for place, pair in enumerate(pairs))
-        b = sum((pair % 10) * 10**place for place, pair in enumerate(pairs))
-        assert [(a + b) // 10**place % 10 for place in range(15)] == answer
-
-
-def test_light_switch_text_tells_the_string_and_leaves_the_last_read_open() -> None:
-    (text,) = light_switch_text(torch.tensor([[0, 3, 2, 4, 1, 3]]))
-    assert text == "Alice turns the light off. Bob eats an apple. The light is turned"
+        a = sum((pair // 10) * 10**index for index, pair in enumerate(pairs))
+        b = sum((pair % 10) * 10**index for index, pair in enumerate(pairs))
+        assert [(a + b) // 10**index % 10 for index in range(15)] == answer
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"length": 7}, "length must be even"),
-        ({"laws": ((0.7, 0.6),)}, "p_w \\+ p_r of at most 1"),
+        ({"probs": ((0.7, 0.6),)}, "p_w \\+ p_r of at most 1"),
         ({"mode": "cleen"}, "did you mean 'clean'"),
         ({"symbols": 1}, "symbols must be a whole number of at least 2"),
     ],
@@ -157,7 +152,7 @@ def test_bad_parameters_are_refused_in_one_sentence(options: dict, message: str)
 
 @pytest.mark.parametrize("tokens", ["fine", "coarse"])
 def test_distances_go_back_to_the_latest_write_and_to_the_latest_answer(tokens: str) -> None:
-    world = FlipFlop(length=40, laws=((0.2, 0.3),), tokens=tokens)
+    world = FlipFlop(length=40, probs=((0.2, 0.3),), tokens=tokens)
     batch = world.sample(20, rng=sl.rng(11))
     since_write, since_told = world.since_write(batch), world.since_told(batch)
     for row in range(20):
@@ -166,12 +161,12 @@ def test_distances_go_back_to_the_latest_write_and_to_the_latest_answer(tokens: 
             kinds = inputs[0::2]
         else:
             kinds = [1 if token == 4 else 0 if token < 2 else 2 for token in inputs]
-        for place in range(1, 20):
-            writes = max(p for p in range(place + 1) if kinds[p] == 0)
-            told = max(p for p in range(place) if kinds[p] != 2)
-            at = 2 * place if tokens == "fine" else place
-            assert int(since_write[row, at]) == place - writes
-            assert int(since_told[row, at]) == place - told
+        for pair in range(1, 20):
+            writes = max(p for p in range(pair + 1) if kinds[p] == 0)
+            told = max(p for p in range(pair) if kinds[p] != 2)
+            time = 2 * pair if tokens == "fine" else pair
+            assert int(since_write[row, time]) == pair - writes
+            assert int(since_told[row, time]) == pair - told
 
 
 def test_a_chat_prompt_tells_the_string_but_its_answer() -> None:
