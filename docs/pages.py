@@ -194,8 +194,9 @@ def _finding_row(finding: dict[str, Any]) -> str:
 
 
 def _settings(study: Any) -> str:
-    quick, full = (dataclasses.asdict(study.presets[preset]) for preset in ("quick", "full"))
-    rows = "\n".join(f"| `{name}` | `{quick[name]}` | `{full[name]}` |" for name in quick)
+    quick, full = (study.describe(preset) for preset in ("quick", "full"))
+    names = dict.fromkeys([*quick, *full])
+    rows = "\n".join(f"| `{name}` | `{quick.get(name, '')}` | `{full.get(name, '')}` |" for name in names)
     return f"## Settings\n\n| setting | quick | full |\n|---|---|---|\n{rows}"
 
 

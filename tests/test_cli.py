@@ -19,7 +19,7 @@ import sandlab as sl
 from sandlab.cli import app, call, settings
 from sandlab.cli.settings import convert, pairs, read_settings, read_value, under
 from sandlab.errors import BadInput
-from sandlab.studies.claims import Below
+from sandlab.studies.claims import Mean
 
 LAB_TESTS = Path(__file__).parent / "lab"
 COMMANDS = [
@@ -87,7 +87,7 @@ def test_show_gives_text_parameters_and_claims(capsys, toys):
     text = answer(capsys, "show", "toy/uniform")
     assert "E[U] = 1/2" in text and "The mean is one half" in text and "sandlab run toy/uniform" in text
     (facts,) = answer(capsys, "show", "toy/uniform", "--json")
-    assert facts["presets"]["full"]["seeds"] == 12
+    assert facts["presets"]["full"]["seeds"] == "12"
     (facts,) = [each for each in answer(capsys, "show", "transformer", "--json") if each["kind"] == "models"]
     assert {"name": "vocab", "type": "int", "default": "required"} in facts["parameters"]
 
@@ -162,20 +162,11 @@ def test_run_judges_claims_and_says_where_the_figures_are(capsys, toys, tmp_path
 
 
 def test_a_claim_that_fails_although_its_source_says_it_holds_gives_exit_code_one(capsys, toys, monkeypatch):
-    wrong = dataclasses.replace(toys.uniform.claims[0], relation=Below(0.1))
-    broken = dataclasses.replace(toys.uniform, name="toy/broken", claims=_renamed(wrong, toys.uniform.claims[1]))
-    sl.register("studies", "toy/broken")(broken)
-    try:
-        assert "✗ fails" in answer(capsys, "run", "toy/broken", "--on", "local", code=1)
-        text = answer(capsys, "run", "toy/uniform", "toy/broken", "--on", "local", code=1)
-        assert "All findings" in text
-        assert "✗ fails" in answer(capsys, "claims", "toy/broken", code=1)
-    finally:
-        sl.registry._entries["studies"].pop("toy/broken")
-
-
-def _renamed(*claims):
-    return tuple(dataclasses.replace(claim, id=claim.id.replace("uniform", "broken")) for claim in claims)
+    wrong = dataclasses.replace(toys.study.claims[0], relation=Mean(below=0.1))
+    monkeypatch.setattr(toys.study, "claims", (wrong, toys.study.claims[1]))
+    assert "✗ fails" in answer(capsys, "run", "toy/uniform", "--on", "local", code=1)
+    assert "All findings" in answer(capsys, "run", "toy/uniform", "toy/*", "nce/landscape", "--on", "local", code=1)
+    assert "✗ fails" in answer(capsys, "claims", "toy/uniform", code=1)
 
 
 def test_a_job_that_breaks_gives_exit_code_three_and_does_not_stop_other_studies(capsys, toys):
@@ -214,12 +205,12 @@ def test_report_and_publish_write_what_was_found(capsys, toys, tmp_path):
 
 
 def test_the_tour_runs_its_studies_and_ends_with_the_report(capsys, toys, monkeypatch, tmp_path):
-    chosen = dataclasses.replace(toys.uniform, tour=True)
-    monkeypatch.setattr("sandlab.registry._entries", {**sl.registry._entries, "studies": {"toy/uniform": chosen}})
-    monkeypatch.setattr("sandlab.registry._load", lambda kind: None)
+    monkeypatch.setattr(toys.study, "tour", True)
+    monkeypatch.setattr("sandlab.registry._entries", {**sl.registry._entries, "studies": {"toy/uniform": toys.study}})
+    monkeypatch.setattr("sandlab.registry._study_modules", dict)
     text = answer(capsys, "tour", "--on", "local")
     assert "1 studies" in text and "✓ holds" in text and "report/index.html" in text
-    monkeypatch.setattr("sandlab.registry._entries", {**sl.registry._entries, "studies": {"toy/uniform": toys.uniform}})
+    monkeypatch.setattr(toys.study, "tour", False)
     assert "no study is part of the tour" in answer(capsys, "tour", code=2)
 
 
@@ -244,7 +235,7 @@ def test_coverage_prints_every_id_and_its_place(capsys, tmp_path):
 
 
 def test_bench_measures_ratios(capsys, tmp_path, monkeypatch):
-    from sandlab.lab.bench import measure as benchmarks
+    from sandlab.lab._bench import measure as benchmarks
 
     folder = tmp_path / "benchmarks"
     folder.mkdir()

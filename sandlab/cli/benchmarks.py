@@ -34,8 +34,8 @@ def bench(
 ) -> None:
     """Speed ratios against the baselines, measured in the same run on this machine."""
     from sandlab.cli.screen import print_json
-    from sandlab.lab.bench.figures import write_measurements
-    from sandlab.lab.bench.measure import benchmark_files, measure_against, measure_all
+    from sandlab.lab._bench.figures import write_measurements
+    from sandlab.lab._bench.measure import benchmark_files, measure_against, measure_all
 
     def tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -55,7 +55,7 @@ def bench(
 
 def _print(measured: dict[str, Any]) -> None:
     from sandlab.cli.screen import print_table, text_number
-    from sandlab.lab.bench.figures import machine_words
+    from sandlab.lab._bench.figures import machine_words
 
     rows = [
         [

@@ -116,7 +116,7 @@ def about(kind: str, name: str, thing: Any) -> dict[str, Any]:
     """What is known of a registered thing, as data."""
     facts = {"kind": kind, "name": name, "text": inspect.cleandoc(getattr(thing, "text", None) or thing.__doc__ or "")}
     if kind == "studies":
-        presets = {preset: dataclasses.asdict(config) for preset, config in thing.presets.items()}
+        presets = {preset: thing.describe(preset) for preset in thing.presets}
         claims = [
             {"id": c.id, "statement": c.statement, "relation": str(c.relation), "paper": c.paper, "source": c.source}
             for c in thing.claims
@@ -170,7 +170,8 @@ def _show(facts: dict[str, Any]) -> None:
             ["claim", "statement", "must be", "paper"], [list(c.values())[:4] for c in facts["claims"]], "Claims"
         )
         presets = facts["presets"]
-        rows = [[name, *(preset[name] for preset in presets.values())] for name in next(iter(presets.values()))]
+        known = dict.fromkeys(name for preset in presets.values() for name in preset)
+        rows = [[name, *(preset.get(name, "") for preset in presets.values())] for name in known]
         print_table(["setting", *presets], rows, "Presets")
         print(f"Run it:  sandlab run {facts['name']}")
         return

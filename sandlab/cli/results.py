@@ -55,7 +55,7 @@ def coverage(
 ) -> int:
     """Which published definition, theorem and experiment lives where. Exit code 2 when a line leads nowhere."""
     from sandlab.cli.screen import print_json, print_table
-    from sandlab.lab.coverage import read_coverage
+    from sandlab.lab._report.coverage import read_coverage
 
     rows = read_coverage(folder)
     if as_json:

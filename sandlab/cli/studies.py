@@ -30,7 +30,7 @@ def run(
     on: On = "",
     device: Device = "cpu",
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Use what is in the store, or compute everything anew.")
+        bool, typer.Option("--resume/--fresh", help="Use what is in the store, or compute everything again.")
     ] = True,
     judge_only: Annotated[
         bool, typer.Option("--judge-only", help="Judge and draw the stored results again; nothing is computed.")
@@ -166,14 +166,14 @@ def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str,
         for absent in report.tables.get("not measured", []):
             print(f"not measured: {absent['claim']} ({absent['why']})")
         jobs = report.about["jobs"]
-        how = "finished before, nothing to do (--fresh computes it anew)" if report.reused else _how(jobs)
+        how = "finished before, nothing to do (--fresh computes it again)" if report.reused else _how(jobs)
         print(f"{report.about['seconds']:.1f} s, {how}. Figures and data: {report.path}\n", flush=True)
     return report
 
 
 def _how(jobs: dict[str, int]) -> str:
     found = f", {jobs['cached']} found in the store" if jobs["cached"] else ""
-    again = f", {jobs['retried']} tries lost and made again" if jobs["retried"] else ""
+    again = f", {jobs['retried']} retried" if jobs["retried"] else ""
     return f"{jobs['computed']} jobs computed{found}{again}"
 
 

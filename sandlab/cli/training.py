@@ -1,4 +1,4 @@
-"""`sandlab train`: one's own training run, with plots."""
+"""`sandlab train`: your own training run, with plots."""
 
 from __future__ import annotations
 
@@ -24,32 +24,35 @@ def train(
     world: Annotated[str, typer.Option(help="Name of a world.")],
     model: Annotated[str, typer.Option(help="Name of a model.")] = "transformer",
     settings: Settings = None,
+    seeds: Annotated[int, typer.Option(help="Models to train, each with its own weights and data.")] = 1,
     device: Device = "cpu",
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a world: losses beside the best possible one, a figure, and the weights in the store.
 
-    Settings are world.X=…, model.X=…, or one of the training itself: steps, batch_size, lr, seed and so on.
+    Settings are world.X=…, model.X=…, or one of the training itself: steps, batch_size, lr, schedule and so on.
     """
     from sandlab.cli.screen import print_json, print_table, text_number
     from sandlab.cli.settings import pairs, read_settings, under
-    from sandlab.lab.training import Plan, train_model
+    from sandlab.lab.training import fit_config, train_experiment
+    from sandlab.learning.experiment import Experiment, Training
     from sandlab.registry import get
 
     texts = pairs(settings or [])
     made = make_world(world, under("world", texts))
     network = get("models", model)
-    options = read_settings(network.config_class, under("model", texts), model)
+    config = fit_config(made, network, read_settings(network.config_class, under("model", texts), model))
     own = {name: text for name, text in texts.items() if not name.startswith(("world.", "model."))}
-    plan = Plan(**{**read_settings(Plan, own, "sandlab train"), "device": device})
-    result = train_model(made, network, options, plan, store)
+    how = Training(**{"steps": 1000, **read_settings(Training, own, "sandlab train")})
+    result = train_experiment(Experiment(made, config, how, seeds), device=device, store=store)
     if as_json:
         print_json(result.as_dict())
         return
-    print(f"loss over {plan.steps} steps  {sparkline(result.loss)}")
+    print(f"loss over {how.steps} steps  {sparkline(result.runs.loss.mean(0))}")
     rows = [[name, text_number(value)] for name, value in result.levels.items()]
-    print_table(["on held-out data", "nats per target"], rows, f"{model} on {world}, {result.parameters} parameters")
+    title = f"{model} on {world}, {result.runs.parameters} parameters"
+    print_table(["on held-out data", "nats per target"], rows, title)
     print(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
 
 

@@ -26,7 +26,7 @@ from sandlab.studies.study import Outcome, Study
 RESULTS, ARRAYS, TENSORS = "results/results.json", "results/arrays.npz", "results/tensors.safetensors"
 
 # `run` is public as `sandlab.run`; as a name of this room it would hide this file.
-__all__ = ["Report", "load_report"]
+__all__ = ["Report", "Store", "load_report"]
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,9 @@ def _changes(study: Study[Any], preset: str, settings: Mapping[str, Any], seeds:
         return changes
     integer("seeds", seeds, low=1)
     chosen = study.config(preset, **changes)
-    reseeded = with_seeds(chosen, seeds)
-    if reseeded == chosen and not has_seeds(chosen):
+    if not has_seeds(chosen):
         raise BadInput(f"{study.name} has no seeds: everything in it is exact")
+    reseeded = with_seeds(chosen, seeds)
     return {each.name: getattr(reseeded, each.name) for each in fields(reseeded)}
 
 

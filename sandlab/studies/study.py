@@ -22,7 +22,7 @@ import inspect
 import sys
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
@@ -227,6 +227,10 @@ class Study(Generic[SettingsType]):
         changed: SettingsType = dataclasses.replace(base, **changes)
         return changed
 
+    def describe(self, preset: str) -> dict[str, str]:
+        """The settings of a preset, one line each: "trigram.training.steps" → "2000"."""
+        return dict(_flat(self.config(preset)))
+
     @property
     def results_type(self) -> Any:
         """The annotated return type of `collect`: how stored results are read back."""
@@ -271,6 +275,30 @@ class Study(Generic[SettingsType]):
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {len(self.claims)} claims)"
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted names and texts of nested settings; worlds, models and trainings are one line each."""
+    is_settings = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    if not is_settings or (name and not any(each.name == "seeds" for each in dataclasses.fields(value))):
+        yield name, _brief(value)
+        return
+    for each in dataclasses.fields(value):
+        if not name or _differs(each, value):
+            yield from _flat(getattr(value, each.name), f"{name}.{each.name}" if name else each.name)
+
+
+def _brief(value: Any) -> str:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        given = [(each.name, getattr(value, each.name)) for each in dataclasses.fields(value) if _differs(each, value)]
+        return f"{type(value).__name__}({', '.join(f'{name}={_brief(item)}' for name, item in given)})"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(_brief(item) for item in value)
+    return value.__name__ if inspect.isfunction(value) else str(value)
+
+
+def _differs(each: dataclasses.Field[Any], value: Any) -> bool:
+    return each.default is dataclasses.MISSING or bool(getattr(value, each.name) != each.default)
 
 
 def _named(name: str, made: Any) -> dict[str, Any]:

@@ -9,6 +9,6 @@ if __name__ == "__main__":
     import sandlab as sl
 
     store, on, settings = sys.argv[1:]
-    report = sl.run(toys.uniform, store=store, on=on, settings=json.loads(settings))
+    report = sl.run(toys.study, store=store, on=on, settings=json.loads(settings))
     answer = {"path": str(report.path), "jobs": report.about["jobs"], "metrics": report.metrics}
     print(json.dumps(answer))

@@ -8,7 +8,8 @@ import time
 
 import pytest
 import toys
-from toys import Toy, average, uniform
+from toys import Toy, average
+from toys import study as uniform
 
 import sandlab as sl
 from sandlab.errors import BadInput

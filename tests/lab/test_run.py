@@ -13,7 +13,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 import toys
-from toys import Plan, Toy, average, uniform
+from toys import Plan, Toy, average
+from toys import study as uniform
 
 import sandlab as sl
 from sandlab.errors import BadInput
@@ -132,16 +133,24 @@ def test_bad_requests_are_refused_before_anything_runs(tmp_path, count):
     assert count() == 0
 
 
-def test_seeds_follow_the_form_of_the_configuration(tmp_path):
-    from dataclasses import make_dataclass
+def test_seeds_are_changed_wherever_settings_have_them():
+    from sandlab.lab.run import has_seeds, with_seeds
 
-    exact = replace(uniform, presets={"quick": make_dataclass("Exact", [], frozen=True)()})
-    with pytest.raises(BadInput, match="has no seeds"):
-        sl.run(exact, store=tmp_path, seeds=3)
-    from sandlab.lab.run import _changes
+    training = sl.learning.Training(steps=1)
+    world, config = sl.worlds.Dyck(), sl.models.TransformerConfig(vocab=3, length=4)
+    experiment = sl.learning.Experiment(world, config, training, seeds=(4, 5))
+    changed = with_seeds((Plan(), experiment), 3)
+    assert changed[0].seeds == 3 and changed[1].seeds == (0, 1, 2)
+    assert not has_seeds(training) and with_seeds(training, 3) is training
 
-    tupled = replace(uniform, presets={"quick": Plan(seeds=(0, 1))})  # type: ignore[arg-type]
-    assert _changes(tupled, "quick", {}, 3) == {"seeds": (0, 1, 2)}
+
+def test_stored_results_are_judged_and_drawn_again_without_computing(tmp_path, count):
+    first = sl.run(uniform, store=tmp_path / "runs")
+    again = sl.run(uniform, store=tmp_path / "runs", judge_only=True)
+    assert count() == 6 and again.findings == first.findings and again.path != first.path
+    assert again.figures["means"].is_file() and again.about["finished"] == first.about["finished"]
+    with pytest.raises(BadInput, match="no stored results in full"):
+        sl.run(uniform, "full", store=tmp_path / "runs", judge_only=True)
 
 
 def test_a_passing_failure_is_tried_again_and_a_lasting_one_raised(tmp_path, monkeypatch):
@@ -164,7 +173,7 @@ def test_a_job_claimed_by_another_run_is_waited_for(tmp_path, count, other_finis
     from sandlab.lab._exec.jobs import execute
 
     store, sent = Store.open(tmp_path / "runs"), task(average, Toy(0))
-    other = store.cache.claim(sent.key)
+    other = store.cache.lock(sent.key)
     assert other.acquire()
     lab = Laboratory(store, Local())
     with ThreadPoolExecutor() as pool:
@@ -266,13 +275,13 @@ def test_a_job_runs_with_as_many_torch_threads_as_it_asks_for_cores(monkeypatch)
     from sandlab.lab._store.codec import decode
 
     before = torch.get_num_threads()
-    monkeypatch.setattr(toys.threads, "needs", {"cpus": 3}, raising=False)
+    monkeypatch.setattr(toys.threads, "resources", {"cpus": 3}, raising=False)
     done = execute(task(toys.threads, Toy(0)))
     assert decode(done.payload) == 3
     assert torch.get_num_threads() == before
     assert Resources.of(average, Toy(0)) == Resources(1, 0, 0)
     assert Resources.of(average, Toy(0, device="cuda")) == Resources(1, 1, 0)
-    monkeypatch.setattr(toys.threads, "needs", {"cores": 3})
+    monkeypatch.setattr(toys.threads, "resources", {"cores": 3})
     with pytest.raises(BadInput, match="cpus, gpus and memory"):
         Resources.of(toys.threads, Toy(0))
 

@@ -1,4 +1,9 @@
-"""Small studies whose truth is arithmetic, for tests of the laboratory."""
+"""Small studies whose truth is arithmetic, for tests of the laboratory.
+
+Draw and average.
+
+E[U] = 1/2.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,17 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sandlab.errors import integer
 from sandlab.figures import new
-from sandlab.studies.claims import Below, Claim, Equals
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.studies.claims import Mean
+from sandlab.studies.study import Lab, Rows, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LOG = "TOY_LOG"
 
@@ -75,36 +84,59 @@ class Plan:
     tensors: bool = False
 
 
-@study(
+study = Study(
     "toy/uniform",
     title="The mean of uniform draws is one half",
     source="Elementary probability",
-    claims=[
-        Claim("mean", "The mean is one half", "Elementary probability", "mean of the draws", Equals(0.5, 0.05), "1/2"),
-        Claim("small", "The mean is below 0.1", "nobody", "mean of the draws", Below(0.1), held=False),
-    ],
     quick=Plan(),
     full=Plan(seeds=12, size=100_000),
 )
-def uniform(config: Plan, lab: Lab) -> Outcome:
-    """Draw and average.
 
-    E[U] = 1/2.
-    """
+
+@dataclass(frozen=True)
+class Results:
+    means: list[float]
+    counts: np.ndarray
+
+
+@study.collect
+def collect(settings: Plan, lab: Lab) -> Results:
     jobs = [
-        Toy(seed, config.size, config.pause, config.trouble, config.bulk, config.tensors, lab.device)
-        for seed in range(config.seeds)
+        Toy(seed, settings.size, settings.pause, settings.trouble, settings.bulk, settings.tensors, lab.device)
+        for seed in range(settings.seeds)
     ]
-    results = lab.map(average, jobs, label="averages")
-    means = [result["mean"] for result in results]
+    found = lab.map(average, jobs, label="averages")
+    return Results([each["mean"] for each in found], np.stack([each["counts"] for each in found]))
+
+
+@study.claim(Mean(equals=0.5, within=0.05), paper="1/2")
+def mean(results: Results) -> list[float]:
+    """The mean is one half.
+
+    Mean of the draws.
+    """
+    return results.means
+
+
+@study.claim(Mean(below=0.1), held=False, note="as it must")
+def small(results: Results) -> list[float]:
+    """The mean is below 0.1.
+
+    Mean of the draws.
+    """
+    return results.means
+
+
+@study.table
+def table_of_means(results: Results) -> dict[str, Rows]:
+    return {"means": [{"seed": seed, "mean": mean} for seed, mean in enumerate(results.means)]}
+
+
+@study.figure
+def means(results: Results) -> Figure:
     figure, (axis,) = new(title="Means of uniform draws")
-    axis.plot(means, "o")
-    return Outcome(
-        measurements={"mean": means, "small": means},
-        figures={"means": figure},
-        tables={"means": [{"seed": seed, "mean": mean} for seed, mean in enumerate(means)]},
-        notes={"small": "as it must"},
-    )
+    axis.plot(results.means, "o")
+    return figure
 
 
 def threads(config: Toy) -> int:

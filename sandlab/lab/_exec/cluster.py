@@ -103,9 +103,9 @@ class Cluster:
 
     def _check(self, asked: Resources) -> None:
         """Refuse what no node can ever give; Ray itself would wait without end."""
-        wanted = {"CPU": needs.cpus, "GPU": needs.gpus, "memory": needs.memory}
+        wanted = {"CPU": asked.cpus, "GPU": needs.gpus, "memory": needs.memory}
         if not any(all(node["Resources"].get(kind, 0) >= n for kind, n in wanted.items()) for node in self._alive()):
-            raise BadInput(f"no node of the cluster has {needs.cpus} CPUs, {needs.gpus} GPUs, {needs.memory:g} bytes")
+            raise BadInput(f"no node of the cluster has {asked.cpus} CPUs, {needs.gpus} GPUs, {needs.memory:g} bytes")
 
     def _alive(self) -> list[dict[str, Any]]:
         if time.monotonic() - self._seen >= _FRESH_FOR:

@@ -9,8 +9,8 @@ import pytest
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.sources import PACKAGE
-from sandlab.lab.bench.figures import write_measurements
-from sandlab.lab.bench.measure import benchmark_files, load_benchmark, measure_against, measure_all
+from sandlab.lab._bench.figures import write_measurements
+from sandlab.lab._bench.measure import benchmark_files, load_benchmark, measure_against, measure_all
 
 FOLDER = PACKAGE.parent / "benchmarks"
 ROW = "{'name': 'sum', 'unit': 'x/s', 'ours': 30.0, 'baseline': 10.0, 'ratio': 3.0}"
@@ -37,7 +37,7 @@ def test_quick_gives_a_benchmark_its_own_shorter_settings_and_rows_name_their_ba
 
 
 def test_a_benchmark_that_takes_too_long_is_stopped_and_keeps_its_finished_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("sandlab.lab.bench.measure._KEPT_FOR_EACH", 4.0)
+    monkeypatch.setattr("sandlab.lab._bench.measure._KEPT_FOR_EACH", 4.0)
     slow = f"import time\ndef measure():\n    yield {ROW}\n    time.sleep(600)\n    yield {ROW}\n"
     files = written(tmp_path, slow=slow, then=f"def measure():\n    yield {ROW}\n")
     start = time.monotonic()

@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 import toys
-from toys import average, uniform
+from toys import average
+from toys import study as uniform
 
 import sandlab as sl
 from sandlab.errors import BadInput

@@ -11,7 +11,7 @@ import numpy as np
 
 from sandlab.lab._store.files import write_atomic
 from sandlab.lab._store.store import plain
-from sandlab.lab.bench.measure import benchmark_files, load_benchmark
+from sandlab.lab._bench.measure import benchmark_files, load_benchmark
 
 __all__ = ["case_page", "machine_words", "ratio_figure", "summary_figure", "write_measurements"]
 

@@ -32,7 +32,7 @@ __all__ = ["MINUTES", "benchmark_files", "load_benchmark", "measure_against", "m
 
 MINUTES = 9.5
 _KEPT_FOR_EACH = 20.0  # seconds that a long benchmark leaves to each of those after it
-_CHILD = "from sandlab.lab.bench.measure import measure_here; measure_here()"
+_CHILD = "from sandlab.lab._bench.measure import measure_here; measure_here()"
 
 Tell = Callable[[str], None]
 
