@@ -12,10 +12,10 @@ from sandlab.lenses.attention_pictures import mark_attention as mark_attention
 from sandlab.lenses.automata.boundary_attention import attention_uniformity as attention_uniformity
 from sandlab.lenses.automata.boundary_attention import boundary_scores as boundary_scores
 from sandlab.lenses.automata.boundary_attention import draw_boundaries as draw_boundaries
+from sandlab.lenses.automata.state_tracking import correct_states as correct_states
 from sandlab.lenses.automata.state_tracking import count_accuracy as count_accuracy
 from sandlab.lenses.automata.state_tracking import majority_accuracy as majority_accuracy
 from sandlab.lenses.automata.state_tracking import minimal_depth as minimal_depth
-from sandlab.lenses.automata.state_tracking import right_states as right_states
 from sandlab.lenses.automata.state_tracking import state_accuracy as state_accuracy
 from sandlab.lenses.curvature import Spectrum as Spectrum
 from sandlab.lenses.curvature import hessian_matrix as hessian_matrix
@@ -65,6 +65,7 @@ from sandlab.lenses.flip_flop.light_switch import light_switch_accuracy as light
 from sandlab.lenses.flip_flop.memory_heads import attention_entropy as attention_entropy
 from sandlab.lenses.flip_flop.memory_heads import head_differences as head_differences
 from sandlab.lenses.flip_flop.memory_heads import ideal_memory_score as ideal_memory_score
+from sandlab.lenses.flip_flop.memory_heads import misleading_rows as misleading_rows
 from sandlab.lenses.flip_flop.memory_heads import value_norm_importance as value_norm_importance
 from sandlab.lenses.flip_flop.tail_errors import ErrorCurve as ErrorCurve
 from sandlab.lenses.flip_flop.tail_errors import ErrorRate as ErrorRate
@@ -85,14 +86,15 @@ from sandlab.lenses.landscapes import loss_over_plane as loss_over_plane
 from sandlab.lenses.markov.dependence import chain_chi_square as chain_chi_square
 from sandlab.lenses.markov.dependence import chi_square as chi_square
 from sandlab.lenses.markov.dependence import tree_chi_square as tree_chi_square
+from sandlab.lenses.nce.annulus import SteepestPoint as SteepestPoint
 from sandlab.lenses.nce.annulus import TailTerms as TailTerms
 from sandlab.lenses.nce.annulus import annulus_points as annulus_points
 from sandlab.lenses.nce.annulus import decay_exponent as decay_exponent
-from sandlab.lenses.nce.annulus import flattest_ring as flattest_ring
 from sandlab.lenses.nce.annulus import in_annulus as in_annulus
 from sandlab.lenses.nce.annulus import in_region as in_region
 from sandlab.lenses.nce.annulus import mean_distance as mean_distance
 from sandlab.lenses.nce.annulus import radial_gradient as radial_gradient
+from sandlab.lenses.nce.annulus import steepest_point as steepest_point
 from sandlab.lenses.nce.annulus import tail_terms as tail_terms
 from sandlab.lenses.nce.bounds import NormalisedBound as NormalisedBound
 from sandlab.lenses.nce.bounds import gd_step_lower_bound as gd_step_lower_bound
@@ -115,14 +117,16 @@ from sandlab.lenses.nce.pictures import draw_surface as draw_surface
 from sandlab.lenses.nce.pictures import nce_landscape as nce_landscape
 from sandlab.lenses.ngrams.jacobians import attention_jacobians as attention_jacobians
 from sandlab.lenses.ngrams.jacobians import simplified_jacobians as simplified_jacobians
+from sandlab.lenses.ngrams.stages import AttentionSnapshots as AttentionSnapshots
+from sandlab.lenses.ngrams.stages import NearestEstimator as NearestEstimator
 from sandlab.lenses.ngrams.stages import Plateau as Plateau
-from sandlab.lenses.ngrams.stages import TrainingFilm as TrainingFilm
 from sandlab.lenses.ngrams.stages import head_lag_mass as head_lag_mass
 from sandlab.lenses.ngrams.stages import name_plateaus as name_plateaus
 from sandlab.lenses.ngrams.stages import nearest_lag_set as nearest_lag_set
 from sandlab.lenses.ngrams.stages import plateaus as plateaus
 from sandlab.lenses.ngrams.theory import GradientEstimate as GradientEstimate
 from sandlab.lenses.ngrams.theory import KeyGradient as KeyGradient
+from sandlab.lenses.ngrams.theory import Stationarity as Stationarity
 from sandlab.lenses.ngrams.theory import covered as covered
 from sandlab.lenses.ngrams.theory import enumerate_world as enumerate_world
 from sandlab.lenses.ngrams.theory import exact_gradient as exact_gradient
@@ -138,7 +142,7 @@ from sandlab.lenses.predictions import evaluating as evaluating
 from sandlab.lenses.predictions import log_predictions as log_predictions
 from sandlab.lenses.predictions import mean_loss as mean_loss
 from sandlab.lenses.predictions import named_weights as named_weights
-from sandlab.lenses.probes import Probe as Probe
+from sandlab.lenses.probes import FittedProbe as FittedProbe
 from sandlab.lenses.probes import linear_probe as linear_probe
 from sandlab.lenses.probes import probe_activation as probe_activation
 from sandlab.lenses.spectra import SpectraOverTraining as SpectraOverTraining
@@ -146,15 +150,18 @@ from sandlab.lenses.spectra import effective_rank as effective_rank
 from sandlab.lenses.spectra import singular_values as singular_values
 from sandlab.lenses.spectra import stable_rank as stable_rank
 from sandlab.lenses.spectra import top_share as top_share
+from sandlab.lenses.token_accuracy import accuracy as accuracy
+from sandlab.lenses.token_accuracy import accuracy_on as accuracy_on
 from sandlab.lenses.token_accuracy import agreement as agreement
-from sandlab.lenses.token_accuracy import agreement_on as agreement_on
 
 __all__ = [
+    "AttentionSnapshots",
     "BalanceReport",
     "CurvatureRange",
     "ErrorCurve",
     "ErrorRate",
     "FisherConstants",
+    "FittedProbe",
     "Glitch",
     "GradientEstimate",
     "HeadMatch",
@@ -165,19 +172,21 @@ __all__ = [
     "LinearPositionHead",
     "Loss",
     "NCELandscape",
+    "NearestEstimator",
     "NormalisedBound",
     "Plateau",
-    "Probe",
     "Reader",
     "SpectraOverTraining",
     "Spectrum",
+    "Stationarity",
+    "SteepestPoint",
     "TailTerms",
-    "TrainingFilm",
     "Twins",
     "WordReader",
+    "accuracy",
+    "accuracy_on",
     "accuracy_with_attention",
     "agreement",
-    "agreement_on",
     "animate_path",
     "annulus_points",
     "attention_entropy",
@@ -202,6 +211,7 @@ __all__ = [
     "composition_error",
     "condition_number",
     "contribution",
+    "correct_states",
     "count_accuracy",
     "covered",
     "curvature_range",
@@ -228,7 +238,6 @@ __all__ = [
     "find_glitch",
     "first_layer_weights",
     "fisher_constants",
-    "flattest_ring",
     "floor_norm",
     "gd_step_lower_bound",
     "gradient_norms",
@@ -258,6 +267,7 @@ __all__ = [
     "mean_distance",
     "mean_loss",
     "minimal_depth",
+    "misleading_rows",
     "monte_carlo_gradient",
     "name_plateaus",
     "named_weights",
@@ -278,7 +288,6 @@ __all__ = [
     "random_attention_variation",
     "random_causal_attention",
     "random_like",
-    "right_states",
     "same_token_successor",
     "score_gradient",
     "second_layer_bounds",
@@ -291,6 +300,7 @@ __all__ = [
     "stack_likeness",
     "state_accuracy",
     "stationarity_condition",
+    "steepest_point",
     "tail_error",
     "tail_terms",
     "top_share",

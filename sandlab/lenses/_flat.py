@@ -1,4 +1,4 @@
-"""A model's loss as a function of one long vector: the ground of Hessians and landscapes."""
+"""A model's loss as a function of one long vector, for Hessians and landscapes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from torch.func import functional_call
 
 from sandlab.errors import BadInput, nearest
 from sandlab.lenses.predictions import Loss, evaluating, mean_loss
+from sandlab.models.attention import Attention
 
 __all__ = ["FlatLoss"]
 
 
 class _Measured(nn.Module):
-    """model ↦ loss, as a module, so that `functional_call` can swap the model's parameters underneath any function."""
+    """model ↦ loss, as a module, so that `functional_call` can swap the parameters under any function of the model."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
         super().__init__()
@@ -30,7 +31,7 @@ class _Measured(nn.Module):
 
 @dataclass
 class FlatLoss:
-    """L(θ) for θ the concatenation of the parameters whose names match `only` (a glob pattern; the rest stay put).
+    """L(θ) for θ the concatenation of the parameters whose names match `only` (a glob pattern; the others stay fixed).
 
     model   a plain model (one member of a population, not the population)
     loss    a batch (its cross-entropy is the loss) or a function from the model to a scalar
@@ -53,7 +54,7 @@ class FlatLoss:
 
     @property
     def point(self) -> Float[Tensor, "parameters"]:
-        """Where the model stands: a copy of its parameters."""
+        """The model's present parameters, copied."""
         named = dict(self.model.named_parameters())
         return torch.cat([named[name].detach().flatten() for name in self.names])
 
@@ -70,12 +71,12 @@ class _explicit_attention:
     """Fused attention kernels have no second derivative: switch them off inside the block."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.fused = [module for module in model.modules() if getattr(module, "fused", False) is True]
+        self.fused = [module for module in model.modules() if isinstance(module, Attention) and module.fused]
 
     def __enter__(self) -> None:
         for module in self.fused:
-            module.fused = False  # type: ignore[assignment]
+            module.fused = False
 
     def __exit__(self, *_: object) -> None:
         for module in self.fused:
-            module.fused = True  # type: ignore[assignment]
+            module.fused = True

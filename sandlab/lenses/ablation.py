@@ -1,22 +1,24 @@
-"""What happens when attention is taken away: replaced patterns, ablated heads, and heads pruned together."""
+"""Ablations of attention: replaced patterns, single heads set to zero, and heads pruned together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice
-from sandlab.lenses.token_accuracy import agreement_on
-from sandlab.models.hooks import matching, patch
+from sandlab.lenses.predictions import evaluating
+from sandlab.lenses.token_accuracy import accuracy_on
+from sandlab.models.hooks import matching, patch, record
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 
 __all__ = ["accuracy_with_attention", "head_importance", "prune_heads"]
 
-Score = Callable[[nn.Module, Batch], Any]
+Score: TypeAlias = Callable[[nn.Module, Batch], "float | Tensor"]
+"""A measure of a model on a batch, the larger the better."""
 
 
 @register("lenses")
@@ -25,8 +27,11 @@ def accuracy_with_attention(
 ) -> float | Tensor:
     """Accuracy of a trained model when its attention patterns are replaced after training.
 
-    "uniform"   every visible key alike; "random"  rows drawn uniformly from the simplex; "self"  only the position
-    itself; "zero" no attention output at all (the pattern is 0). If the accuracy stays, the pattern explained nothing.
+    "uniform"   the same weight on every visible key
+    "random"    rows drawn uniformly from the simplex
+    "self"      only the position itself
+    "zero"      no attention output at all (the pattern is 0)
+    If the accuracy does not change, the pattern explains nothing.
     """
     choice("how", how, ("uniform", "random", "self", "zero"))
     if how == "random" and rng is None:
@@ -44,14 +49,14 @@ def accuracy_with_attention(
         return allowed / allowed.sum(-1, keepdim=True)
 
     with patch(model, {names: change}):
-        return agreement_on(model, batch)
+        return accuracy_on(model, batch)
 
 
 @register("lenses")
 def head_importance(
-    model: nn.Module, batch: Batch, *, score: Score = agreement_on, names: str = "layers.*.attention.pattern"
+    model: nn.Module, batch: Batch, *, score: Score = accuracy_on, names: str = "layers.*.attention.pattern"
 ) -> dict[tuple[str, int], float]:
-    """Loss of score when one head's attention is set to zero, all others unchanged: (layer name, head) → drop."""
+    """Drop of the score when one head's attention is set to zero, all others unchanged: (layer name, head) → drop."""
     whole = float(score(model, batch))
     return {
         (name, head): whole - _score_without(model, batch, score, {name: {head}})
@@ -65,45 +70,33 @@ def prune_heads(
     model: nn.Module,
     batch: Batch,
     *,
-    score: Score = agreement_on,
+    score: Score = accuracy_on,
     tolerance: float = 0.01,
     names: str = "layers.*.attention.pattern",
 ) -> list[tuple[str, int]]:
-    """Heads that can be taken away together while the score falls by at most `tolerance`, greedily, least first.
+    """Heads that can be removed together while the score drops by at most `tolerance`; greedy, smallest drop first.
 
-    Importance with the others fixed and importance with the others gone are different things: two heads that do the
+    Importance with all other heads present differs from importance with some of them gone: two heads that do the
     same job are each dispensable, but not both.
     """
     whole = float(score(model, batch))
     remaining = {(name, head) for name, heads in _heads(model, batch, names).items() for head in range(heads)}
-    gone: list[tuple[str, int]] = []
+    removed: list[tuple[str, int]] = []
     while remaining:
-        scores = {each: _score_without(model, batch, score, _grouped([*gone, each])) for each in sorted(remaining)}
+        scores = {each: _score_without(model, batch, score, _grouped([*removed, each])) for each in sorted(remaining)}
         best = max(scores, key=scores.__getitem__)
         if whole - scores[best] > tolerance:
             break
-        gone.append(best)
+        removed.append(best)
         remaining.remove(best)
-    return gone
+    return removed
 
 
 def _heads(model: nn.Module, batch: Batch, names: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-
-    def note(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            found[name] = output.shape[-3]
-
-        return hook
-
-    handles = [module.register_forward_hook(note(name)) for name, module in matching(model, names).items()]
-    try:
-        with torch.no_grad():
-            model(batch.inputs[:1])
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
+    """Number of heads of each attention pattern."""
+    with evaluating(model), torch.no_grad(), record(model, names) as cache:
+        model(batch.inputs[:1])
+    return {name: cache[name].shape[-3] for name in matching(model, names)}
 
 
 def _grouped(heads: list[tuple[str, int]]) -> dict[str, set[int]]:
@@ -114,13 +107,13 @@ def _grouped(heads: list[tuple[str, int]]) -> dict[str, set[int]]:
 
 
 def _score_without(model: nn.Module, batch: Batch, score: Score, heads: dict[str, set[int]]) -> float:
-    def without(gone: set[int]) -> Callable[[Tensor], Tensor]:
+    def without(removed: set[int]) -> Callable[[Tensor], Tensor]:
         def change(pattern: Tensor) -> Tensor:
             keep = torch.ones(pattern.shape[-3], device=pattern.device, dtype=pattern.dtype)
-            keep[list(gone)] = 0.0
+            keep[list(removed)] = 0.0
             return pattern * keep.view(-1, 1, 1)
 
         return change
 
-    with patch(model, {name: without(gone) for name, gone in heads.items()}):
+    with patch(model, {name: without(removed) for name, removed in heads.items()}):
         return float(score(model, batch))

@@ -20,17 +20,17 @@ __all__ = ["attention_maps", "attention_match", "look_back", "parent_pattern", "
 def attention_maps(
     model: nn.Module, inputs: Tensor, *, average: bool = True, names: str = "*attention.pattern"
 ) -> dict[str, Float[Tensor, "*member head query key"]]:
-    """Every attention pattern of the model on these inputs, averaged over the examples unless asked not to.
+    """Every attention pattern of the model on these inputs, averaged over the examples unless `average=False`.
 
-    Names are the activations' names, in the order of the layers; a population's member axis is first. A loop over the
-    same layer gives one pattern per turn, as `name#0`, `name#1`, ...
+    Names are the activations' names, in the order of the layers; a population's member axis is first. A layer
+    that is applied several times gives one pattern per pass, as `name#0`, `name#1`, …
     """
     with evaluating(model), torch.no_grad(), record(model, names) as cache:
         model(inputs)
-    turns = {name.split("#")[0] for name in cache if "#" in name}
-    kept = {name: cache[name] for name in cache if name not in turns}
+    repeated = {name.split("#")[0] for name in cache if "#" in name}
+    kept = {name: cache[name] for name in cache if name not in repeated}
     if not kept:
-        raise BadInput(f"{type(model).__name__} has no activation called {names!r}: it has no attention to look at")
+        raise BadInput(f"{type(model).__name__} has no activation called {names!r}: it has no attention to record")
     return {name: pattern.mean(-4) if average else pattern for name, pattern in kept.items()}
 
 
@@ -39,15 +39,15 @@ def attention_match(pattern: Tensor, target: Tensor, *, skip: int = 0) -> Float[
     """1 − mean over queries of the total variation between attention and a target pattern: 1 is a perfect match.
 
     match = 1 − mean_i ½ Σ_j |α_ij − τ_ij|. For a target with one key per query this is the mean attention on that
-    key. Queries whose target row is zero (positions without a parent) and the first `skip` are left out.
+    key. Queries whose target row is zero (positions without a parent) and the first `skip` queries are left out.
     """
     integer("skip", skip, low=0)
     require(pattern.shape[-2:] == target.shape[-2:], "target", tuple(target.shape), f"{tuple(pattern.shape[-2:])}")
     target = target.to(pattern)
     counted = (target.sum(-1) > 0) & (torch.arange(target.shape[-2], device=target.device) >= skip)
-    apart = 0.5 * (pattern - target).abs().sum(-1)
-    counted = counted.expand(apart.shape)
-    return 1 - torch.where(counted, apart, 0.0).sum(-1) / counted.sum(-1).clamp(min=1)
+    distance = 0.5 * (pattern - target).abs().sum(-1)
+    counted = counted.expand(distance.shape)
+    return 1 - torch.where(counted, distance, 0.0).sum(-1) / counted.sum(-1).clamp(min=1)
 
 
 def look_back(length: int, lag: int = 1) -> Float[Tensor, "query key"]:
@@ -59,18 +59,18 @@ def look_back(length: int, lag: int = 1) -> Float[Tensor, "query key"]:
 
 def parent_pattern(parents: Sequence[int]) -> Float[Tensor, "query key"]:
     """Each position attends to its parent; −1 marks a root, whose row is zero."""
-    found = torch.tensor(list(parents))
-    require(bool((found < torch.arange(len(found))).all()), "parents", list(parents), "before their children")
-    pattern = torch.zeros(len(found), len(found), dtype=torch.float64)
-    has_parent = torch.nonzero(found >= 0).flatten()
-    pattern[has_parent, found[has_parent]] = 1.0
+    index = torch.tensor(list(parents))
+    require(bool((index < torch.arange(len(index))).all()), "parents", list(parents), "before their children")
+    pattern = torch.zeros(len(index), len(index), dtype=torch.float64)
+    has_parent = torch.nonzero(index >= 0).flatten()
+    pattern[has_parent, index[has_parent]] = 1.0
     return pattern
 
 
 def same_token_successor(tokens: Tensor) -> Float[Tensor, "example query key"]:
     """The induction pattern: uniform over earlier positions whose predecessor carries the query's token.
 
-    τ_ij ∝ 1[j ≤ i, x_{j−1} = x_i]; queries whose token was never followed by anything yet have a zero row.
+    τ_ij ∝ 1[j ≤ i, x_{j−1} = x_i]; queries whose token has not occurred before have a zero row.
     """
     earlier = torch.ones(tokens.shape[-1], tokens.shape[-1], device=tokens.device).tril().bool()
     before = torch.cat([torch.full_like(tokens[:, :1], -1), tokens[:, :-1]], -1)

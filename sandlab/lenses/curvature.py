@@ -1,4 +1,4 @@
-"""Spectrum of the loss's Hessian: exact for small models, Lanczos for larger ones."""
+"""Spectrum of the Hessian of the loss: exact for small models, Lanczos for larger ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXACT_UP_TO = 1500
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues in rising order; weights of the spectral density (they sum to 1); whether they are all of them."""
+    """Eigenvalues in increasing order; weights of the spectral density (sum 1); whether these are all eigenvalues."""
 
     values: np.ndarray
     weights: np.ndarray
@@ -91,7 +91,7 @@ def lanczos(
 
     T = Qᵀ H Q is tridiagonal in the orthonormal basis Q of span{v, Hv, H²v, ...}; its eigenvalues are the Ritz values,
     the squared first components of its eigenvectors the weights. When the space closes early (a repeated eigenvalue),
-    the basis goes on from a fresh random direction, so that n steps always give the whole spectrum.
+    the basis is continued from a fresh random direction, so that n steps always give the whole spectrum.
     """
     integer("steps", steps, low=1, high=len(start))
     basis = torch.zeros(steps, len(start), dtype=torch.float64, device=start.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -12,20 +12,21 @@ from torch import Tensor, nn
 from sandlab.errors import BadInput, choice, nearest
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.registry import register
-from sandlab.worlds.base import Batch
+from sandlab.worlds.base import Batch, World
 
 __all__ = ["distance_by_position", "distances_to_estimators", "divergence", "estimators"]
 
-Estimator = Callable[[Batch], Tensor]
+Estimator: TypeAlias = Callable[[Batch], Tensor]
+"""A function from a batch to log-probabilities."""
 
 
-def estimators(world: Any) -> dict[str, Estimator]:
-    """The predictors whose law is known on this world: its oracle, then its named baselines."""
+def estimators(world: World) -> dict[str, Estimator]:
+    """The known predictors of this world: its oracle, then its named baselines."""
     return {"oracle": world.oracle, **world.baselines()}
 
 
 def divergence(truth: Tensor, model: Tensor, kind: str = "kl") -> Tensor:
-    """Distance between laws given as log-probabilities over the last axis.
+    """Divergence between distributions given as log-probabilities over the last axis.
 
     "kl"              KL(truth ‖ model) = Σ_s p(s) (log p(s) − log f(s))
     "reverse-kl"      KL(model ‖ truth)
@@ -42,24 +43,24 @@ def divergence(truth: Tensor, model: Tensor, kind: str = "kl") -> Tensor:
 
 @register("lenses")
 def distance_by_position(
-    model: nn.Module, world: Any, batch: Batch, *, to: str | Estimator = "oracle", kind: str = "kl"
+    model: nn.Module, world: World, batch: Batch, *, to: str | Estimator = "oracle", kind: str = "kl"
 ) -> Float[Tensor, "*member time"]:
     """Mean distance over the batch between the model's predictions and an estimator's, position by position.
 
     `to` is "oracle", one of the world's baselines ("unigram", ...) or a function from a batch to log-probabilities;
-    `kind` is "kl" (KL(estimator ‖ model), in nats), "reverse-kl" or "total-variation". Positions that are never
-    counted give nan.
+    `kind` is "kl" (KL(estimator ‖ model), in nats), "reverse-kl" or "total-variation". A position that no
+    example counts gives nan.
     """
     with evaluating(model), torch.no_grad():
         predicted = log_predictions(model, batch).double()
         truth = _estimate(world, batch, to).to(predicted)
-        apart = divergence(truth, predicted, kind)
+        distance = divergence(truth, predicted, kind)
     counted = batch.mask
-    return torch.where(counted, apart, 0.0).sum(-counted.ndim) / counted.sum(0)
+    return torch.where(counted, distance, 0.0).sum(-counted.ndim) / counted.sum(0)
 
 
 @register("lenses")
-def distances_to_estimators(model: nn.Module, world: Any, batch: Batch, *, kind: str = "kl") -> dict[str, Tensor]:
+def distances_to_estimators(model: nn.Module, world: World, batch: Batch, *, kind: str = "kl") -> dict[str, Tensor]:
     """Mean distance of the model's predictions to each known estimator of the world, over all counted targets.
 
     The smallest names what the model computes at this moment of its training: uniform, unigram, bigram, ...
@@ -68,13 +69,13 @@ def distances_to_estimators(model: nn.Module, world: Any, batch: Batch, *, kind:
         predicted = log_predictions(model, batch).double()
         found = {}
         for name in estimators(world):
-            apart = divergence(_estimate(world, batch, name).to(predicted), predicted, kind)
-            total = torch.where(batch.mask, apart, 0.0).flatten(-batch.mask.ndim).sum(-1)
+            distance = divergence(_estimate(world, batch, name).to(predicted), predicted, kind)
+            total = torch.where(batch.mask, distance, 0.0).flatten(-batch.mask.ndim).sum(-1)
             found[name] = total / batch.mask.sum().clamp(min=1)
     return found
 
 
-def _estimate(world: Any, batch: Batch, to: str | Estimator) -> Tensor:
+def _estimate(world: World, batch: Batch, to: str | Estimator) -> Tensor:
     if callable(to):
         return _cut(to(batch), batch)
     known = estimators(world)

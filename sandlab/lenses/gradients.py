@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, nearest
 from sandlab.learning.objectives import member_loss
+from sandlab.learning.population import Population
 from sandlab.lenses.predictions import Loss, evaluating, mean_loss, named_weights
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
@@ -33,7 +33,7 @@ def gradient_norms(
     chosen = _groups(named, groups)
     weights = list(named.values())
     with evaluating(model):
-        if members:
+        if isinstance(model, Population):
             weights = [value.detach().requires_grad_() for value in weights]
             total = _population_loss(model, dict(zip(named, weights)), loss)
         else:
@@ -45,8 +45,8 @@ def gradient_norms(
     return {group: norm if members else float(norm) for group, norm in norms.items()}
 
 
-def _population_loss(model: Any, weights: dict[str, Tensor], loss: Loss) -> Tensor:
-    """Σ over members: a member's gradient sees its own term only."""
+def _population_loss(model: Population, weights: dict[str, Tensor], loss: Loss) -> Tensor:
+    """Sum over members: the gradient of a member's weights comes from its own term alone."""
     if not isinstance(loss, Batch):
         raise BadInput("gradient_norms of a population needs a batch: a function gives one number for all members")
     return member_loss(model.compute(weights, loss.inputs), loss).sum()

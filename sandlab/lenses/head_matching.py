@@ -34,10 +34,10 @@ def attention_on_parents(
 ) -> Float[Tensor, "*lead head slot"]:
     """Mean attention that each head pays to the parent in each slot, over the positions that have parents.
 
-    parents[i] lists the parents of position i, the same number everywhere or none; entries beyond the pattern's
-    positions are left out.
+    parents[i] lists the parents of position i, the same number for all positions that have any; entries beyond the
+    pattern's positions are left out.
     """
-    children = [place for place, family in enumerate(parents[: pattern.shape[-2]]) if family]
+    children = [position for position, family in enumerate(parents[: pattern.shape[-2]]) if family]
     require(len(children) > 0, "parents", list(parents), "given for at least one position")
     slots = len(parents[children[0]])
     for child in children:
@@ -54,7 +54,7 @@ def match_heads(pattern: Float[Tensor, "head query key"], parents: Sequence[Sequ
     """The assignment of heads to parents with the largest total attention (Hungarian algorithm), and its mean.
 
     score = max over one-to-one maps σ from parents to heads of mean_slot mean_i α^{σ(slot)}[i, parent_slot(i)]: 1 when
-    every parent has a head of its own that looks at nothing else. There must be at least as many heads as parents.
+    every parent has its own head, which attends to nothing else. There must be at least as many heads as parents.
     """
     table = attention_on_parents(pattern, parents).double().cpu().numpy()
     require(

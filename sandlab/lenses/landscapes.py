@@ -39,11 +39,11 @@ def loss_along_line(
     here, there = FlatLoss(first, loss), FlatLoss(second, loss)
     if here.shapes != there.shapes:
         raise BadInput("the two models have different parameters: interpolation needs the same architecture")
-    places = np.linspace(start, stop, points)
+    times = np.linspace(start, stop, points)
     begin, end = here.point, there.point
     with torch.no_grad():
-        losses = [float(here(torch.lerp(begin, end, float(place)))) for place in places]
-    return places, np.array(losses)
+        losses = [float(here(torch.lerp(begin, end, float(time)))) for time in times]
+    return times, np.array(losses)
 
 
 @register("lenses")
@@ -71,15 +71,15 @@ def loss_over_plane(
                 "loss_over_plane needs rng to draw its directions (or give the directions): try rng=sandlab.rng(0)"
             )
         directions = (filter_normalised(model, rng=rng), filter_normalised(model, rng=rng))
-    places = np.linspace(-span, span, points)
+    grid = np.linspace(-span, span, points)
     right, up = (direction.to(centre) for direction in directions)
     with torch.no_grad():
-        losses = [[float(flat(centre + float(x) * right + float(y) * up)) for x in places] for y in places]
-    return Landscape(places, places, np.array(losses), (right, up))
+        losses = [[float(flat(centre + float(x) * right + float(y) * up)) for x in grid] for y in grid]
+    return Landscape(grid, grid, np.array(losses), (right, up))
 
 
 def filter_normalised(model: nn.Module, *, rng: torch.Generator) -> Float[Tensor, "parameters"]:
-    """A random direction in which each row of each matrix is as long as the model's own row; biases and gains are 0."""
+    """A random direction whose rows have the norms of the model's rows, matrix by matrix; biases and gains are 0."""
     parts = []
     for parameter in model.parameters():
         weight = parameter.detach()

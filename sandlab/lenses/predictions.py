@@ -1,15 +1,15 @@
-"""What a model predicts on a batch, in the shape the batch asks for: the ground of every other lens."""
+"""What a model predicts on a batch, in the shape the batch asks for: what every other lens builds on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.learning.objectives import member_loss
+from sandlab.learning.population import Population
 from sandlab.worlds.base import Batch
 
 __all__ = ["Loss", "evaluating", "log_predictions", "mean_loss", "named_weights"]
@@ -20,7 +20,7 @@ Loss = Batch | Callable[[nn.Module], Tensor]
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout off inside the block; the former mode comes back after it."""
+    """Evaluation mode (no dropout) inside the block; the former mode is restored after it."""
     was_training = model.training
     model.eval()
     try:
@@ -32,14 +32,14 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def log_predictions(model: nn.Module, batch: Batch) -> Float[Tensor, "*member example *time outputs"]:
     """log softmax of the logits at the positions that have targets (the last ones, when there are fewer targets).
 
-    A population's member axis stays first. The autograd graph is kept; wrap in `torch.no_grad()` for plain numbers.
+    A population's member axis stays first. The autograd graph is kept; use `torch.no_grad()` where it is not needed.
     """
     log_probs = model(batch.inputs).log_softmax(-1)
     return log_probs[..., -batch.mask.shape[-1] :, :] if batch.mask.ndim >= 2 else log_probs
 
 
 def mean_loss(model: nn.Module, loss: Loss) -> Tensor:
-    """What a landscape lens looks at: −mean log p(target) on a batch, or the given function of the model.
+    """The loss of a model: −mean log p(target) on a batch, or the given function of the model.
 
     A population's batch loss is one number per member.
     """
@@ -47,8 +47,7 @@ def mean_loss(model: nn.Module, loss: Loss) -> Tensor:
 
 
 def named_weights(model: nn.Module) -> tuple[dict[str, Tensor], int]:
-    """The model's weights by name, and how many axes come before a weight's own (1, the members, in a population)."""
-    stacked: Any = getattr(model, "stacked", None)
-    if stacked is not None:
-        return dict(stacked), 1
+    """The model's weights by name, and the number of leading axes: 1 (the members) for a population, else 0."""
+    if isinstance(model, Population):
+        return dict(model.stacked), 1
     return dict(model.named_parameters()), 0

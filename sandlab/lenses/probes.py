@@ -1,4 +1,4 @@
-"""Linear probes: what can be read off an activation by a linear map, on examples the probe has not seen."""
+"""Linear probes: what a linear map can read off an activation, on examples the probe has not seen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sandlab.lenses.predictions import evaluating
 from sandlab.models.hooks import record
 from sandlab.registry import register
 
-__all__ = ["Probe", "linear_probe", "probe_activation"]
+__all__ = ["FittedProbe", "linear_probe", "probe_activation"]
 
 
 @dataclass(frozen=True)
-class Probe:
+class FittedProbe:
     """A fitted probe.
 
     train, test  accuracy (classes) or R² (numbers) on the examples it was fitted on and on the others
@@ -42,7 +42,7 @@ def linear_probe(
     groups: Tensor | None = None,
     test_share: float = 0.3,
     strength: float = 1.0,
-) -> Probe:
+) -> FittedProbe:
     """Fit labels from features by a regularised linear map and score it on held-out samples (scikit-learn).
 
     labels    whole numbers: logistic regression, accuracy; real numbers (one or several columns): ridge, R²
@@ -67,10 +67,10 @@ def probe_activation(
     rng: torch.Generator,
     test_share: float = 0.3,
     strength: float = 1.0,
-) -> Probe:
+) -> FittedProbe:
     """`linear_probe` from one named activation (example, time, feature) to labels (example, time); −1 is left out.
 
-    Sequences, not positions, are held out: neighbouring positions know too much about one another.
+    Whole sequences are held out, not positions: neighbouring positions are correlated.
     """
     with evaluating(model), torch.no_grad(), record(model, activation) as cache:
         model(inputs)
@@ -85,29 +85,30 @@ def probe_activation(
 
 
 def _held_out(groups: Tensor, share: float, rng: torch.Generator) -> np.ndarray:
-    distinct, place = groups.unique(return_inverse=True)
+    distinct, index = groups.unique(return_inverse=True)
     tests = max(1, round(share * len(distinct)))
     require(tests < len(distinct), "groups", len(distinct), "at least 2, so that one can be held out")
     order = torch.randperm(len(distinct), generator=rng, device=rng.device).cpu()
     chosen = torch.zeros(len(distinct), dtype=torch.bool)
     chosen[order[:tests]] = True
-    return chosen[place].numpy()
+    held_out: np.ndarray = chosen[index].numpy()
+    return held_out
 
 
-def _fit_classes(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, strength: float) -> Probe:
+def _fit_classes(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, strength: float) -> FittedProbe:
     from sklearn.linear_model import LogisticRegression
 
     values, counts = np.unique(y, return_counts=True)
     require(len(values) >= 2, "labels", values.tolist(), "of at least two classes")
     probe = LogisticRegression(C=1 / strength, max_iter=2000).fit(x, y)
     chance = float((y_test == values[counts.argmax()]).mean())
-    return Probe(probe.score(x, y), probe.score(x_test, y_test), chance, probe.coef_, probe.intercept_)
+    return FittedProbe(probe.score(x, y), probe.score(x_test, y_test), chance, probe.coef_, probe.intercept_)
 
 
-def _fit_numbers(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, strength: float) -> Probe:
+def _fit_numbers(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, strength: float) -> FittedProbe:
     from sklearn.linear_model import Ridge
 
     probe = Ridge(alpha=strength).fit(x, y)
-    return Probe(
+    return FittedProbe(
         probe.score(x, y), probe.score(x_test, y_test), 0.0, np.atleast_2d(probe.coef_), np.atleast_1d(probe.intercept_)
     )

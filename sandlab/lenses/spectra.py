@@ -23,7 +23,7 @@ __all__ = ["SpectraOverTraining", "effective_rank", "singular_values", "stable_r
 def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*member values"]]:
     """Singular values, largest first, of every weight matrix whose name matches one of the glob patterns (default all).
 
-    In a population each matrix has a leading member axis, and so has its spectrum.
+    For a population the member axis is first.
     """
     patterns = names or ("*",)
     named, members = named_weights(model)
@@ -46,9 +46,9 @@ def top_share(values: Float[Tensor, "*lead values"], power: int = 2) -> Float[Te
 
 
 def effective_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]:
-    """exp of the entropy of σᵢ / Σ σ: the rank of a matrix with so many equal singular values (Roy & Vetterli 2007)."""
-    law = values / values.sum(-1, keepdim=True)
-    return torch.special.entr(law).sum(-1).exp()
+    """exp of the entropy of σᵢ / Σ σ: r for a matrix with r equal singular values (Roy & Vetterli 2007)."""
+    probs = values / values.sum(-1, keepdim=True)
+    return torch.special.entr(probs).sum(-1).exp()
 
 
 def stable_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]:
@@ -59,9 +59,9 @@ def stable_rank(values: Float[Tensor, "*lead values"]) -> Float[Tensor, "*lead"]
 class SpectraOverTraining:
     """A training callback that keeps the singular values of chosen weights at each step it is called.
 
-    >>> film = SpectraOverTraining("layers.0.mlp.up_proj.weight", every=50)
-    >>> train(model, world, steps=400, rng=rng(0), callbacks=[film])
-    >>> film.spectra["layers.0.mlp.up_proj.weight"]     # (moment, *member, values)
+    >>> snapshots = SpectraOverTraining("layers.0.mlp.up_proj.weight", every=50)
+    >>> train(model, world, steps=400, rng=rng(0), callbacks=[snapshots])
+    >>> snapshots.spectra["layers.0.mlp.up_proj.weight"]     # (call, *member, values)
     """
 
     def __init__(self, *names: str, every: int = 1) -> None:

@@ -54,10 +54,10 @@ def test_a_population_gives_each_member_the_norms_it_has_alone():
         lambda seed: Transformer(vocab=3, length=5, layers=1, width=8, init_std=0.3), seeds=range(3)
     )
     together = gradient_norms(population, batch)
-    for place in range(3):
-        alone = gradient_norms(population.member(place), batch)
+    for index in range(3):
+        alone = gradient_norms(population.member(index), batch)
         assert set(alone) == set(together)
         for group, norm in alone.items():
-            assert float(together[group][place]) == pytest.approx(norm, rel=1e-4, abs=1e-7)
+            assert float(together[group][index]) == pytest.approx(norm, rel=1e-4, abs=1e-7)
     with pytest.raises(BadInput, match="batch"):
         gradient_norms(population, lambda model: torch.tensor(0.0))

@@ -23,8 +23,8 @@ def vector(model: nn.Module) -> torch.Tensor:
 
 def test_the_line_between_two_models_meets_both_and_is_a_parabola_over_a_bowl():
     first, second = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
-    places, losses = loss_along_line(first, second, bowl, points=11, start=-0.5, stop=1.5)
-    line = [(1 - t) * vector(first) + t * vector(second) for t in places]
+    times, losses = loss_along_line(first, second, bowl, points=11, start=-0.5, stop=1.5)
+    line = [(1 - t) * vector(first) + t * vector(second) for t in times]
     np.testing.assert_allclose(losses, [0.5 * float(v @ v) for v in line])
     assert bowl(first).item() == pytest.approx(0.5 * float(vector(first) @ vector(first))), "the models are untouched"
 
@@ -41,8 +41,8 @@ def test_the_plane_is_centred_on_the_model_and_follows_the_directions():
     found = loss_over_plane(model, bowl, directions=(right, up), span=2.0, points=5)
     for row, y in enumerate(found.y):
         for column, x in enumerate(found.x):
-            place = centre + x * right + y * up
-            assert found.loss[row, column] == pytest.approx(0.5 * float(place @ place))
+            point = centre + x * right + y * up
+            assert found.loss[row, column] == pytest.approx(0.5 * float(point @ point))
     assert found.loss[2, 2] == pytest.approx(bowl(model).item())
 
 

@@ -56,6 +56,6 @@ def test_the_film_keeps_a_spectrum_every_so_many_steps():
 def test_a_population_has_one_spectrum_per_member():
     population = Population(lambda seed: Transformer(vocab=3, length=4, layers=1, width=6, init_std=1.0), seeds=[3, 5])
     found = singular_values(population, "*.mlp.up_proj.weight")["layers.0.mlp.up_proj.weight"]
-    for place in range(2):
-        alone = singular_values(population.member(place), "*.mlp.up_proj.weight")["layers.0.mlp.up_proj.weight"]
-        np.testing.assert_allclose(found[place], alone)
+    for index in range(2):
+        alone = singular_values(population.member(index), "*.mlp.up_proj.weight")["layers.0.mlp.up_proj.weight"]
+        np.testing.assert_allclose(found[index], alone)

@@ -1,9 +1,8 @@
-"""How models read brackets: closing accuracy, stack-like attention, and how much attention varies between runs."""
+"""How models read brackets: closing accuracy, stack-like attention, and how much attention varies between seeds."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ __all__ = [
 def closing_accuracy(
     model: nn.Module, tokens: Int[Tensor, "word time"], types: int, *, ends_only: bool = False, ratio: float = 0.8
 ) -> dict[str, Float[Tensor, "*member"]]:
-    """Where a bracket is open: is the model's best closing bracket the legal one?
+    """Where a bracket is open, does the model prefer the legal closing bracket to the other closing brackets?
 
     "argmax"     the legal closing bracket is the likeliest of all closing ones
     "threshold"  it has more than `ratio` of the probability of all closing brackets
@@ -40,9 +39,7 @@ def closing_accuracy(
         closing = model(tokens)[..., 1 : 2 * types : 2].softmax(-1)
     counted = scan.top >= 0
     if ends_only:
-        last = torch.zeros_like(counted)
-        last[:, -1] = True
-        counted = counted & last
+        counted[:, :-1] = False
     top = scan.top.clamp(min=0)
     legal = closing.gather(-1, top.expand(closing.shape[:-1]).unsqueeze(-1)).squeeze(-1)
     total = counted.sum().clamp(min=1)
@@ -55,11 +52,11 @@ def closing_accuracy(
 
 @register("lenses")
 def attention_variation(patterns: Float[Tensor, "run *lead query key"]) -> float:
-    """Mean over pairs of runs (and over what lies between) of ‖A₁ − A₂‖²_F: 0 for equal maps, at most 2 per row."""
+    """Mean of ‖A₁ − A₂‖²_F over pairs of runs (and over axes in between): 0 for equal maps, at most 2 per row."""
     flat = patterns.reshape(patterns.shape[0], -1, *patterns.shape[-2:]).double()
-    pairs = list(itertools.combinations(range(len(flat)), 2))
-    gaps = [(flat[a] - flat[b]).square().sum((-1, -2)).mean() for a, b in pairs]
-    return float(torch.stack(gaps).mean())
+    pairs = itertools.combinations(range(len(flat)), 2)
+    distances = [(flat[a] - flat[b]).square().sum((-1, -2)).mean() for a, b in pairs]
+    return float(torch.stack(distances).mean())
 
 
 def random_attention_variation(length: int) -> float:
@@ -81,7 +78,7 @@ def random_causal_attention(maps: int, length: int, *, rng: torch.Generator) -> 
 @register("lenses")
 def stack_likeness(
     pattern: Float[Tensor, "*lead word query key"], tokens: Int[Tensor, "word time"], types: int, *, same: bool = False
-) -> dict[str, Any]:
+) -> dict[str, Float[Tensor, "*lead"]]:
     """Does attention point at the bracket that must be closed next?
 
     mass     mean attention on the last unmatched open bracket, over queries with an open bracket
@@ -91,15 +88,14 @@ def stack_likeness(
     """
     scan = scan_brackets(tokens, types)
     counted = scan.opener >= 0
-    place = scan.opener.clamp(min=0)
+    opener = scan.opener.clamp(min=0)
     time = tokens.shape[1]
     if same:
         opens = (tokens < 2 * types) & (tokens % 2 == 0)
-        key = torch.where(opens, tokens * (time + 1) + scan.depth, -1)
-        wanted = key.gather(1, place)
-        hit = key.unsqueeze(1) == wanted.unsqueeze(2)
+        label = torch.where(opens, tokens * (time + 1) + scan.depth, -1)
+        hit = label.unsqueeze(1) == label.gather(1, opener).unsqueeze(2)
     else:
-        hit = torch.arange(time, device=tokens.device) == place.unsqueeze(-1)
+        hit = torch.arange(time, device=tokens.device) == opener.unsqueeze(-1)
     mass = (pattern * hit).sum(-1)
     largest = hit.expand(pattern.shape).gather(-1, pattern.argmax(-1, keepdim=True)).squeeze(-1)
     total = counted.sum().clamp(min=1)

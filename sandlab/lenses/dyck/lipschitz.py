@@ -1,6 +1,5 @@
 """How much one attention layer can change when its input does: the constants behind pruning (Wen et al. 2023).
 
-
 Norms: ‖A‖₁₂ is the largest 2-norm of a column, ‖A‖₁₁ the largest 1-norm of a column. Columns are positions.
 """
 
