@@ -17,13 +17,13 @@ from sandlab.decoding.decoders.sampling import Nucleus as Nucleus
 from sandlab.decoding.decoders.sampling import Sampling as Sampling
 from sandlab.decoding.decoders.sampling import Temperature as Temperature
 from sandlab.decoding.decoders.scratchpad import scratchpad_decode as scratchpad_decode
-from sandlab.decoding.decoders.walks import VGB as VGB
 from sandlab.decoding.decoders.walks import SinclairJerrum as SinclairJerrum
+from sandlab.decoding.decoders.walks import VGB as VGB
 from sandlab.decoding.decoders.walks import ValueGuided as ValueGuided
 from sandlab.decoding.exact.distributions import backtracking_law as backtracking_law
 from sandlab.decoding.exact.distributions import best_of_n_law as best_of_n_law
 from sandlab.decoding.exact.distributions import block_best_of_n_law as block_best_of_n_law
-from sandlab.decoding.exact.distributions import divergence as divergence
+from sandlab.decoding.exact.distributions import kl_divergence as kl_divergence
 from sandlab.decoding.exact.distributions import restricted_law as restricted_law
 from sandlab.decoding.exact.distributions import sampling_law as sampling_law
 from sandlab.decoding.exact.distributions import tokenwise_law as tokenwise_law
@@ -76,7 +76,6 @@ from sandlab.decoding.walk_film import WalkFilm as WalkFilm
 from sandlab.decoding.walk_film import moments as moments
 
 __all__ = [
-    "VGB",
     "AutomatonVerifier",
     "Backtracking",
     "BestOfN",
@@ -116,6 +115,7 @@ __all__ = [
     "Tree",
     "TreeGenerator",
     "TreeWalk",
+    "VGB",
     "ValueGuided",
     "Verifier",
     "VerifierQuality",
@@ -126,13 +126,13 @@ __all__ = [
     "block_best_of_n_law",
     "compile_grammar",
     "decode_text",
-    "divergence",
     "draw",
     "draw_quality",
     "draw_trace",
     "faithfulness",
     "first_leaf_law",
     "generator_of",
+    "kl_divergence",
     "last_features",
     "leaf_mass_bound",
     "lifetimes",

@@ -11,7 +11,7 @@ import torch
 
 from sandlab import figures
 from sandlab.decoding.decoders.base import Decoder
-from sandlab.decoding.exact.distributions import divergence, restricted_law, total_variation
+from sandlab.decoding.exact.distributions import kl_divergence, restricted_law, total_variation
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.errors import integer, require
 
@@ -122,7 +122,7 @@ def faithfulness(
     target = restricted_law(tree, values[-1])
     return Faithfulness(
         distance=total_variation(law, target) + (1 - law.sum()) / 2,
-        divergence=divergence(target, law),
+        divergence=kl_divergence(target, law),
         success=float(law[values[-1] > 0].sum()),
         queries=float(done.counters["oracle_calls"].double().mean()),
         distinct=len(np.unique(leaves)),

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 import sandlab as sl
 from sandlab.decoding.decoders.rejection import Rejection, TokenwiseRejection
 from sandlab.decoding.decoders.sampling import Temperature
-from sandlab.decoding.exact.distributions import divergence, restricted_law, tokenwise_law, total_variation
+from sandlab.decoding.exact.distributions import kl_divergence, restricted_law, tokenwise_law, total_variation
 from sandlab.decoding.exact.trees import Tree
 from sandlab.decoding.quality import draw_quality, faithfulness, verifier_quality
 from sandlab.figures import new
@@ -68,7 +68,7 @@ def test_faithfulness_is_the_distance_between_exact_laws():
     token = faithfulness(TokenwiseRejection(), tree, verdicts, runs=40_000, rng=sl.rng(2))
     law = tokenwise_law(tree, verdicts)
     assert token.distance == pytest.approx(total_variation(law, target), abs=0.02)
-    assert token.divergence == pytest.approx(divergence(target, law), abs=0.02)
+    assert token.divergence == pytest.approx(kl_divergence(target, law), abs=0.02)
     plain = faithfulness(Temperature(), tree, verdicts, runs=40_000, rng=sl.rng(3))
     assert plain.success == pytest.approx(mass, abs=0.02)
     assert plain.distance == pytest.approx(1 - mass, abs=0.02)

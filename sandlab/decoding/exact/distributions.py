@@ -13,7 +13,7 @@ __all__ = [
     "backtracking_law",
     "best_of_n_law",
     "block_best_of_n_law",
-    "divergence",
+    "kl_divergence",
     "restricted_law",
     "sampling_law",
     "tokenwise_law",
@@ -143,7 +143,7 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     return float(0.5 * np.abs(first - second).sum())
 
 
-def divergence(first: np.ndarray, second: np.ndarray) -> float:
+def kl_divergence(first: np.ndarray, second: np.ndarray) -> float:
     """KL(p‖q) = Σ p log(p/q), infinite where q misses mass of p."""
     support = first > 0
     if (second[support] <= 0).any():

@@ -16,7 +16,7 @@ from sandlab.decoding.exact.distributions import (
     backtracking_law,
     best_of_n_law,
     block_best_of_n_law,
-    divergence,
+    kl_divergence,
     restricted_law,
     sampling_law,
     tokenwise_law,
@@ -50,7 +50,7 @@ def test_the_law_of_tokenwise_rejection_is_not_the_restricted_one(tokens, depth)
     tree, accepted, _ = instance(tokens, depth)
     law = tokenwise_law(tree, tree.verdicts(accepted))
     assert total_variation(law, restricted_law(tree, accepted)) > 0.01
-    assert divergence(restricted_law(tree, accepted), law) > 0
+    assert kl_divergence(restricted_law(tree, accepted), law) > 0
 
 
 def test_block_best_of_n_with_one_block_is_best_of_n():
