@@ -7,7 +7,7 @@ EVERYTHING := .[cluster,hf,grammar,atlas,lens,docs,dev]
 # One thread per process: the tests and the studies already use a process per core.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup setup-all tour test test-full lint format bench docs clean
+.PHONY: help setup setup-all tour test test-full lint format stubs bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,7 +36,11 @@ test: $(VENV)/everything.stamp ## the tests (about ten minutes on two cores)
 test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --cov --cov-report=term
 
-lint: $(VENV)/everything.stamp ## ruff and mypy
+stubs: $(VENV)/core.stamp ## write the public names of each room into its __init__.pyi
+	$(BIN)/python scripts/front_door.py
+
+lint: $(VENV)/everything.stamp ## ruff, mypy, and stubs that are current
+	$(BIN)/python scripts/front_door.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,42 +1,44 @@
-"""Refusals at the door: one sentence that says what was given, what is allowed and what to try."""
+"""Input validation: one sentence that says what was given, what is allowed and what to try."""
 
 from __future__ import annotations
 
 import difflib
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 __all__ = ["BadInput", "choice", "integer", "nearest", "number", "require"]
+
+
+T = TypeVar("T")
 
 
 class BadInput(ValueError):
     """A parameter, name or file that cannot be used. The terminal prints it without a traceback, exit code 2."""
 
 
-def require(condition: bool, field: str, value: Any, allowed: str, hint: str = "") -> None:
+def require(condition: bool, field: str, value: object, allowed: str, hint: str = "") -> None:
     """Refuse `value` for `field` unless `condition` holds: "order must be at least 1, got 0: hint"."""
     if not condition:
-        raise BadInput(f"{field} must be {allowed}, got {value!r}" + (f": {hint}" if hint else ""))
+        raise BadInput(_refusal(field, value, allowed, hint))
 
 
-def integer(field: str, value: Any, low: int | None = None, high: int | None = None, hint: str = "") -> int:
+def integer(field: str, value: object, low: int | None = None, high: int | None = None, hint: str = "") -> int:
     """Check that `value` is a whole number in [low, high] and return it."""
-    allowed = "a whole number" + _range_in_words(low, high)
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    require(is_whole and _inside(value, low, high), field, value, allowed, hint)
-    return value
+    if isinstance(value, int) and not isinstance(value, bool) and _inside(value, low, high):
+        return value
+    raise BadInput(_refusal(field, value, "a whole number" + _range_in_words(low, high), hint))
 
 
-def number(field: str, value: Any, low: float | None = None, high: float | None = None, hint: str = "") -> float:
+def number(field: str, value: object, low: float | None = None, high: float | None = None, hint: str = "") -> float:
     """Check that `value` is a finite real number in [low, high] and return it."""
-    allowed = "a number" + _range_in_words(low, high)
-    is_real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    require(is_real and _inside(value, low, high), field, value, allowed, hint)
-    return float(value)
+    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_real and math.isfinite(value) and _inside(value, low, high):  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise BadInput(_refusal(field, value, "a number" + _range_in_words(low, high), hint))
 
 
-def choice(field: str, value: Any, allowed: Iterable[Any], hint: str = "") -> Any:
+def choice(field: str, value: T, allowed: Iterable[object], hint: str = "") -> T:
     """Check that `value` is one of `allowed` and return it; a near miss is suggested."""
     options = list(allowed)
     if value in options:
@@ -50,6 +52,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """ "did you mean 'x'?" for the closest of `names`, or an empty string."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _refusal(field: str, value: object, allowed: str, hint: str) -> str:
+    return f"{field} must be {allowed}, got {value!r}" + (f": {hint}" if hint else "")
 
 
 def _inside(value: float, low: float | None, high: float | None) -> bool:

@@ -18,7 +18,7 @@ _WIDEST = {"claim": 40, "verdict": 14}
 
 def print_json(value: Any, *, compact: bool = False) -> None:
     """One JSON document on stdout; `compact` for long lists of numbers."""
-    from sandlab.lab._store.store import plain
+    from sandlab.lab._store.plain import plain
 
     print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False))
 

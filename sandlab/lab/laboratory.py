@@ -13,6 +13,7 @@ from sandlab.lab._exec.executors import Executor, Local
 from sandlab.lab._exec.jobs import Done, Failed, Task, tasks_of
 from sandlab.lab._store.codec import decode
 from sandlab.lab._store.files import FileLock
+from sandlab.lab._store.plain import Facts
 from sandlab.lab._store.store import Store
 from sandlab.studies.study import Lab
 
@@ -95,7 +96,7 @@ class _Round:
 
     def __init__(self, lab: Laboratory, tasks: dict[str, Task], label: str) -> None:
         self.lab = lab
-        self.results: dict[str, Any] = {}
+        self.results: Facts = {}
         self.running: dict[str, FileLock] = {}
         self.tries: dict[str, int] = {}
         self.not_before: dict[str, float] = {}
@@ -107,7 +108,7 @@ class _Round:
         self.executor: Executor = Local() if alone else lab.executor
         lab.counts["jobs"] += len(tasks)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> Facts:
         """Run until every task has a result; the first failure that another try cannot mend is raised."""
         self._show()
         try:

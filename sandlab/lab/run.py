@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sandlab.errors import BadInput, choice, integer
 from sandlab.lab._exec.executors import Executor, executor
@@ -17,11 +17,15 @@ from sandlab.lab._exec.sources import module_version
 from sandlab.lab._store.codec import Payload, decode, encode
 from sandlab.lab._store.environment import environment
 from sandlab.lab._store.files import checksum
-from sandlab.lab._store.store import Record, Store, plain
+from sandlab.lab._store.plain import Facts, Json, plain
+from sandlab.lab._store.store import Record, Store
 from sandlab.lab.laboratory import Laboratory, Progress
 from sandlab.registry import get
 from sandlab.studies.claims import Finding
-from sandlab.studies.study import Outcome, Study
+from sandlab.studies.study import AnyStudy, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESULTS, ARRAYS, TENSORS = "results/results.json", "results/arrays.npz", "results/tensors.safetensors"
 
@@ -47,8 +51,8 @@ class Report:
     figures: dict[str, Path]
     metrics: dict[str, list[float]]
     path: Path
-    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, list[Facts]] = field(default_factory=dict)
+    about: Facts = field(default_factory=dict)
     reused: bool = False
 
     @property
@@ -69,14 +73,14 @@ class Report:
 
 
 def run(
-    name: str | Study[Any],
+    name: str | AnyStudy,
     preset: str = "quick",
     *,
     seeds: int | None = None,
     device: str = "cpu",
     on: str | Executor = "local",
     store: str | Path | Store | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     resume: bool = True,
     judge_only: bool = False,
     progress: Callable[[Progress], None] | bool | None = None,
@@ -90,7 +94,7 @@ def run(
     judge_only  judge and draw the stored results of the last run of this preset again; nothing is computed
     progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
     """
-    study: Study[Any] = get("studies", name) if isinstance(name, str) else name
+    study: AnyStudy = get("studies", name) if isinstance(name, str) else name
     if judge_only:
         return rejudge(study, preset, Store.open(store))
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
@@ -133,7 +137,7 @@ def load_report(record: Record, *, reused: bool = False) -> Report:
     return Report(study, preset, findings, figures, metrics, record.path, tables, record.about, reused)
 
 
-def rejudge(study: Study[Any], preset: str, store: Store) -> Report:
+def rejudge(study: AnyStudy, preset: str, store: Store) -> Report:
     """Judge and draw the stored results of the last run again, as a run of its own with the same date of computing."""
     records = [each for each in store.latest(study.name, preset) if RESULTS in each.files]
     if not records:
@@ -153,8 +157,8 @@ def _read_results(record: Record) -> Payload:
 
 
 def _measure(
-    study: Study[Any],
-    config: Any,
+    study: AnyStudy,
+    config: object,
     preset: str,
     store: Store,
     on: str | Executor,
@@ -174,7 +178,7 @@ def _measure(
             place.close()
 
 
-def _changes(study: Study[Any], preset: str, settings: Mapping[str, Any], seeds: int | None) -> dict[str, Any]:
+def _changes(study: AnyStudy, preset: str, settings: Mapping[str, object], seeds: int | None) -> Facts:
     """Settings with `seeds` put everywhere the study's settings have seeds: their own, and those of experiments."""
     changes = dict(settings)
     if seeds is None:
@@ -187,14 +191,14 @@ def _changes(study: Study[Any], preset: str, settings: Mapping[str, Any], seeds:
     return {each.name: getattr(reseeded, each.name) for each in fields(reseeded)}
 
 
-def has_seeds(value: Any) -> bool:
+def has_seeds(value: object) -> bool:
     """Whether a value is, or holds, something with seeds."""
     if is_dataclass(value) and not isinstance(value, type):
         return any(each.name == "seeds" or has_seeds(getattr(value, each.name)) for each in fields(value))
     return isinstance(value, (tuple, list)) and any(map(has_seeds, value))
 
 
-def with_seeds(value: Any, seeds: int) -> Any:
+def with_seeds(value: Json, seeds: int) -> Json:
     """The same settings with so many seeds wherever seeds are counted (a tuple of seeds becomes the first so many)."""
     if isinstance(value, tuple):
         return tuple(with_seeds(item, seeds) for item in value)
@@ -236,7 +240,7 @@ def _files(outcome: Outcome) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if data}
 
 
-def _long(findings: list[Finding]) -> list[dict[str, Any]]:
+def _long(findings: list[Finding]) -> list[Facts]:
     return [
         {"claim": finding.claim, "index": index, "value": value}
         for finding in findings
@@ -244,7 +248,7 @@ def _long(findings: list[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def _draw(figure: Any, kind: str) -> bytes:
+def _draw(figure: Figure, kind: str) -> bytes:
     from sandlab.figures import style
 
     buffer = io.BytesIO()
@@ -254,7 +258,7 @@ def _draw(figure: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def _parquet(rows: list[dict[str, Any]]) -> bytes:
+def _parquet(rows: list[Facts]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -265,9 +269,9 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
     return sink.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Json) -> Json:
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(plain(value), indent=1, ensure_ascii=False).encode()

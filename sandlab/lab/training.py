@@ -20,7 +20,8 @@ from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._store.environment import environment
 from sandlab.lab._store.files import refuse_when_full, write_atomic
-from sandlab.lab._store.store import Store, plain
+from sandlab.lab._store.plain import plain
+from sandlab.lab._store.store import Store
 from sandlab.learning._engine.scratch import scratch_folder
 from sandlab.learning.experiment import Experiment, Members, Runs, train_members
 from sandlab.models.base import Config, Model

@@ -34,7 +34,7 @@ from sandlab.studies.claims import Claim, Finding, Noted, NotMeasured, Quantity,
 if TYPE_CHECKING:
     from sandlab.learning.experiment import Experiment, Runs
 
-__all__ = ["Lab", "Outcome", "Row", "Rows", "Study"]
+__all__ = ["AnyStudy", "Lab", "Outcome", "Row", "Rows", "Study"]
 
 SettingsType = TypeVar("SettingsType")
 Config = TypeVar("Config")
@@ -42,6 +42,7 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 Measure = TypeVar("Measure", bound="Callable[[Any], Values | Noted]")
 Draw = TypeVar("Draw", bound="Callable[[Any], Any]")
+AnyStudy: TypeAlias = "Study[Any]"
 Row: TypeAlias = "dict[str, Any]"
 Rows: TypeAlias = "list[Row]"
 

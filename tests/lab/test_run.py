@@ -25,7 +25,8 @@ from sandlab.lab._report.display import shown
 from sandlab.lab._report.publish import publish_latest
 from sandlab.lab._report.site import write_site
 from sandlab.lab._store.environment import environment, machine
-from sandlab.lab._store.store import Store, plain
+from sandlab.lab._store.plain import plain
+from sandlab.lab._store.store import Store
 from sandlab.lab.laboratory import Laboratory, Progress
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from sandlab.lab._store.files import write_atomic
-from sandlab.lab._store.store import plain
 from sandlab.lab._bench.measure import benchmark_files, load_benchmark
+from sandlab.lab._store.files import write_atomic
+from sandlab.lab._store.plain import Facts, plain
 
 __all__ = ["case_page", "machine_words", "ratio_figure", "summary_figure", "write_measurements"]
 
 _ORDER = ("training", "data_generation", "sampling", "oracles", "automata", "decoding", "startup", "memory")
 
 
-def write_measurements(measured: dict[str, Any], folder: Path) -> list[Path]:
+def write_measurements(measured: Facts, folder: Path) -> list[Path]:
     """The measurements as JSON and as a page, their ratios as two figures, and the benchmarks' own figures."""
     from sandlab.figures import style
 
@@ -40,7 +40,7 @@ def write_measurements(measured: dict[str, Any], folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def case_page(measured: dict[str, Any]) -> str:
+def case_page(measured: Facts) -> str:
     """Every row as a Markdown table, with the machine and the date."""
     machine = measured["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items() if name == "torch")
@@ -68,12 +68,12 @@ def case_page(measured: dict[str, Any]) -> str:
     return "\n".join([*lines, *(["", *measured["notes"]] if measured["notes"] else []), ""])
 
 
-def machine_words(machine: dict[str, Any]) -> str:
+def machine_words(machine: Facts) -> str:
     """The machine in a few words."""
     return machine.get("accelerator") or f"{machine['processor']}, {machine['cores']} cores"
 
 
-def summary_figure(measured: dict[str, Any]) -> Any:
+def summary_figure(measured: Facts) -> Any:
     """One line per benchmark and kind of baseline: a dot for each case's ratio, the median named; 1 is a draw."""
     from sandlab import figures
 
@@ -100,7 +100,7 @@ def summary_figure(measured: dict[str, Any]) -> Any:
     return figure
 
 
-def ratio_figure(measured: dict[str, Any]) -> Any:
+def ratio_figure(measured: Facts) -> Any:
     """Every case as a bar, on a logarithmic axis; 1 is a draw."""
     from sandlab import figures
 
@@ -118,7 +118,7 @@ def ratio_figure(measured: dict[str, Any]) -> Any:
     return figure
 
 
-def _own_figures(measured: dict[str, Any]) -> dict[str, Any]:
+def _own_figures(measured: Facts) -> Facts:
     """The figures of benchmarks that draw their own."""
     found = {}
     known = {file.stem: file for file in benchmark_files()}
@@ -129,9 +129,9 @@ def _own_figures(measured: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _groups(measured: dict[str, Any], *keys: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def _groups(measured: Facts, *keys: str) -> dict[tuple[str, ...], list[Facts]]:
     """The rows with a ratio by benchmark (and further keys), the benchmarks in the order of interest."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[Facts]] = {}
     rows = [row for row in measured["rows"] if row.get("ratio")]
     known = {name: place for place, name in enumerate(_ORDER)}
     for row in sorted(rows, key=lambda row: known.get(row["benchmark"], len(known))):
@@ -139,13 +139,13 @@ def _groups(measured: dict[str, Any], *keys: str) -> dict[tuple[str, ...], list[
     return groups
 
 
-def _colour(row: dict[str, Any]) -> str:
+def _colour(row: Facts) -> str:
     from sandlab.figures import COLOURS
 
     return COLOURS[_ORDER.index(row["benchmark"]) % len(COLOURS)] if row["benchmark"] in _ORDER else COLOURS[0]
 
 
-def _label(row: dict[str, Any]) -> str:
+def _label(row: Facts) -> str:
     """The benchmark's name and below it what it is compared with."""
     return "\n".join([_words(row["benchmark"]), *([f"against {row['against']}"] if row.get("against") else [])])
 

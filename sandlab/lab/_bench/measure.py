@@ -26,7 +26,7 @@ from typing import Any
 from sandlab.errors import BadInput, nearest
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._store.environment import environment
-from sandlab.lab._store.store import plain
+from sandlab.lab._store.plain import Facts, plain
 
 __all__ = ["MINUTES", "benchmark_files", "load_benchmark", "measure_against", "measure_all", "measure_here"]
 
@@ -53,14 +53,14 @@ def benchmark_files(names: list[str] | None = None, folder: Path | None = None) 
 
 def measure_all(
     files: list[Path], tell: Tell = lambda _text: None, *, quick: bool = False, minutes: float = MINUTES
-) -> dict[str, Any]:
+) -> Facts:
     """Run the benchmarks one after another within the minutes. Rows: benchmark, name, unit, ours, baseline, ratio.
 
     A benchmark that is still running when its time is over is stopped; the rows that it had finished are kept, and
     `notes` says so.
     """
     end = time.monotonic() + 60 * minutes
-    rows: list[dict[str, Any]] = []
+    rows: list[Facts] = []
     notes: list[str] = []
     for place, file in enumerate(files):
         tell(file.stem)
@@ -75,7 +75,7 @@ def measure_all(
     return {"machine": _described(), "rows": rows, "notes": notes}
 
 
-def measure_against(path: Path, tell: Tell = lambda _text: None, *, minutes: float = MINUTES) -> dict[str, Any]:
+def measure_against(path: Path, tell: Tell = lambda _text: None, *, minutes: float = MINUTES) -> Facts:
     """Time the generators of a public repository that lies at `path`, and ours for the same job."""
     file = _folder() / "against.py"
     if not file.is_file():
@@ -123,8 +123,8 @@ def load_benchmark(file: Path) -> Any:
 
 
 def _in_process(
-    file: Path, function: str, options: dict[str, Any], *, quick: bool = False, limit: float
-) -> tuple[list[dict[str, Any]], str]:
+    file: Path, function: str, options: Facts, *, quick: bool = False, limit: float
+) -> tuple[list[Facts], str]:
     """The rows of a benchmark run in a fresh process, and what went wrong, if anything did."""
     command = [sys.executable, "-c", _CHILD, str(file), function, json.dumps(options), "quick" if quick else "whole"]
     # One thread: on a machine with other work, threads that wait for each other measure the other work.
@@ -154,7 +154,7 @@ def _in_process(
     return rows, "; ".join(problems)
 
 
-def _lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+def _lines(process: subprocess.Popen[str]) -> Iterator[Facts]:
     assert process.stdout is not None
     for line in process.stdout:
         try:
@@ -167,7 +167,7 @@ def _folder() -> Path:
     return PACKAGE.parent / "benchmarks"
 
 
-def _described() -> dict[str, Any]:
+def _described() -> Facts:
     """The machine, with how busy it was: ratios are taken side by side, absolute speeds suffer from other work."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {**environment(), "load": load}

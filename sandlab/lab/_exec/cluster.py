@@ -17,6 +17,7 @@ from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Outcome
 from sandlab.lab._exec.jobs import Done, Failed, Resources, Task, execute_elsewhere
 from sandlab.lab._exec.sources import PACKAGE
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Cluster"]
 
@@ -42,7 +43,7 @@ class Cluster:
             ) from missing
         self.ray = ray
         self._in_flight: dict[Any, Task] = {}
-        self._nodes: list[dict[str, Any]] = []
+        self._nodes: list[Facts] = []
         self._seen = -_FRESH_FOR
         self._mine = not ray.is_initialized()
         if self._mine:
@@ -82,7 +83,7 @@ class Cluster:
             self.ray.shutdown()
 
     def _connect(self, address: str | None) -> None:
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        options: Facts = {"log_to_driver": False, "logging_level": "error"}
         if address is None and "RAY_ADDRESS" not in os.environ:
             options["include_dashboard"] = False
         else:
@@ -103,11 +104,11 @@ class Cluster:
 
     def _check(self, asked: Resources) -> None:
         """Refuse what no node can ever give; Ray itself would wait without end."""
-        wanted = {"CPU": asked.cpus, "GPU": needs.gpus, "memory": needs.memory}
+        wanted = {"CPU": asked.cpus, "GPU": asked.gpus, "memory": asked.memory}
         if not any(all(node["Resources"].get(kind, 0) >= n for kind, n in wanted.items()) for node in self._alive()):
-            raise BadInput(f"no node of the cluster has {asked.cpus} CPUs, {needs.gpus} GPUs, {needs.memory:g} bytes")
+            raise BadInput(f"no node of the cluster has {asked.cpus} CPUs, {asked.gpus} GPUs, {asked.memory:g} bytes")
 
-    def _alive(self) -> list[dict[str, Any]]:
+    def _alive(self) -> list[Facts]:
         if time.monotonic() - self._seen >= _FRESH_FOR:
             self._nodes = [node for node in self.ray.nodes() if node["Alive"]]
             self._seen = time.monotonic()

@@ -8,16 +8,18 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from sandlab.errors import BadInput, number
-from sandlab.lab._exec.sources import changed_modules, code_parts, code_version, identity
+from sandlab.lab._exec.sources import Job, changed_modules, code_parts, code_version, identity
 from sandlab.lab._store.codec import Payload, encode
 from sandlab.lab._store.files import checksum
+from sandlab.lab._store.plain import Json
 from sandlab.learning._engine.scratch import scratch_folder
 
 __all__ = [
@@ -42,7 +44,7 @@ class JobFailed(RuntimeError):
 class Resources:
     """What a job asks of the machine: CPU cores (its torch threads), GPUs (a share is allowed), bytes of memory.
 
-    A job says so with the decorator `sandlab.studies.resources.needs`.
+    A job says so with the decorator `sandlab.studies.resources`.
     """
 
     cpus: float = 1
@@ -50,7 +52,7 @@ class Resources:
     memory: float = 0
 
     @classmethod
-    def of(cls, job: Callable[..., Any], config: Any) -> Resources:
+    def of(cls, job: Job, config: object) -> Resources:
         """What the job says; otherwise one core, and one GPU when its config names a CUDA device."""
         asked = dict(getattr(job, "resources", {}))
         on_gpu = str(getattr(config, "device", "cpu")).startswith("cuda")
@@ -73,13 +75,13 @@ class Task:
     """
 
     key: str
-    job: Callable[..., Any]
-    config: Any
+    job: Job
+    config: object
     code: str
     resources: Resources
     scratch: str = ""
     parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
-    given: tuple[Any, ...] = field(repr=False, compare=False, default=())
+    given: tuple[object, ...] = field(repr=False, compare=False, default=())
 
     def __str__(self) -> str:
         return f"{identity(self.job)}({self.config!r})"
@@ -110,7 +112,7 @@ class Failed:
         return JobFailed(f"{task} failed: {self.kind}: {self.message}{where}")
 
 
-def task(job: Callable[..., Any], config: Any, scratch: Path | None = None, given: tuple[Any, ...] = ()) -> Task:
+def task(job: Job, config: object, scratch: Path | None = None, given: tuple[object, ...] = ()) -> Task:
     """The task of a job and a config; key = hash of the job's name, the config and the code's version."""
     code, parts = code_version(job, config), code_parts(job, config)
     text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
@@ -120,7 +122,7 @@ def task(job: Callable[..., Any], config: Any, scratch: Path | None = None, give
 
 
 def tasks_of(
-    job: Callable[..., Any], configs: Iterable[Any], given: Iterable[Any] | None = None, scratch: Path | None = None
+    job: Job, configs: Iterable[object], given: Iterable[object] | None = None, scratch: Path | None = None
 ) -> list[Task]:
     """The task of each config, with the value `given` to it as the job's second argument, if there are such values."""
     listed = list(configs)
@@ -130,7 +132,7 @@ def tasks_of(
     return [task(job, config, scratch, values) for config, values in zip(listed, arguments)]
 
 
-def canonical(config: Any, place: str = "config") -> Any:
+def canonical(config: object, place: str = "config") -> Json:
     """A config as plain JSON values: a dataclass is its type's name and its fields."""
     if config is None or isinstance(config, (bool, int, float, str)):
         return config
@@ -146,7 +148,7 @@ def canonical(config: Any, place: str = "config") -> Any:
         return {key: canonical(value, f"{place}[{key!r}]") for key, value in config.items()}
     if callable(config) and not isinstance(config, type):
         return {"function": identity(config)}
-    if type(config).__module__ == "numpy" and getattr(config, "ndim", 1) == 0:
+    if isinstance(config, np.generic):
         return config.item()
     raise BadInput(
         f"{place} is a {type(config).__name__}: a job's config holds numbers, strings, None, tuples, dataclasses and "

@@ -13,10 +13,10 @@ import functools
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.imports import file_references, read_source
@@ -25,10 +25,11 @@ __all__ = ["changed_modules", "closure", "code_parts", "code_version", "identity
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _LIBRARIES = ("site-packages", "dist-packages")
-_known: dict[str, Any] = {}
+Job: TypeAlias = Callable[..., Any]
+_known: dict[str, Job] = {}
 
 
-def identity(job: Any) -> str:
+def identity(job: Job) -> str:
     """The "module:name" of a job; a lambda or an inner function has no name that another process could find."""
     name = getattr(job, "__qualname__", "")
     if not name or "<" in name:
@@ -36,12 +37,12 @@ def identity(job: Any) -> str:
     return f"{job.__module__}:{name}"
 
 
-def code_version(job: Any, config: Any = None) -> str:
+def code_version(job: Job, config: object = None) -> str:
     """Hash of what the job and its config's classes depend on; the same on each machine and under each Python."""
     return _hash(sorted(code_parts(job, config).items()))
 
 
-def code_parts(job: Any, config: Any = None) -> dict[str, str]:
+def code_parts(job: Job, config: object = None) -> dict[str, str]:
     """Module → hash of what counts in it, for everything the job and its config's classes depend on."""
     if _known.setdefault(identity(job), job) is not job:  # its module was loaded again: so may others have been
         _forget()
@@ -49,7 +50,7 @@ def code_parts(job: Any, config: Any = None) -> dict[str, str]:
     return _job_parts(job.__module__, job.__qualname__, frozenset(_classes(config)))
 
 
-def changed_modules(job: Any, config: Any, parts: dict[str, str]) -> list[str]:
+def changed_modules(job: Job, config: object, parts: dict[str, str]) -> list[str]:
     """Modules that are loaded here with other sources than `parts` says: edited meanwhile, or another machine's."""
     own = job.__module__
     found = (
@@ -115,7 +116,7 @@ def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> li
     return [part for part in parts if not isinstance(part, ast.Import | ast.ImportFrom)]
 
 
-def _classes(config: Any) -> Iterator[tuple[str, str]]:
+def _classes(config: object) -> Iterator[tuple[str, str]]:
     """(module, name) of every dataclass and every function inside a config."""
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
         yield type(config).__module__, type(config).__qualname__
@@ -217,7 +218,7 @@ def _texts(files: dict[str, Path]) -> list[tuple[str, str]]:
     return [(module, read_source(module, file).text) for module, file in sorted(files.items())]
 
 
-def _text_of(job: Any) -> str:
+def _text_of(job: Job) -> str:
     try:
         return inspect.getsource(job)
     except (OSError, TypeError) as problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
+from collections.abc import Sequence
 
 __all__ = ["Markup", "element", "page", "prose", "table"]
 
@@ -36,7 +36,7 @@ class Markup(str):
     """Text that is HTML already."""
 
 
-def element(name: str, *inside: Any, **attributes: str) -> Markup:
+def element(name: str, *inside: object, **attributes: str) -> Markup:
     """`element("a", "text", href="x")`; a trailing underscore frees a Python word: `class_`."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items()
@@ -44,7 +44,7 @@ def element(name: str, *inside: Any, **attributes: str) -> Markup:
     return Markup(f"<{name}{written}>{''.join(_text(part) for part in inside)}</{name}>")
 
 
-def table(columns: list[str], rows: list[list[Any]], **attributes: str) -> Markup:
+def table(columns: list[str], rows: Sequence[Sequence[object]], **attributes: str) -> Markup:
     """A table that can be scrolled sideways; with class_="cards" its rows become cards on a phone."""
     head = element("thead", element("tr", *(element("th", name) for name in columns)))
     body = [element("tr", *(element("td", cell, data_name=name) for name, cell in zip(columns, row))) for row in rows]
@@ -65,7 +65,7 @@ def prose(text: str) -> Markup:
     return Markup("".join(pieces))
 
 
-def page(title: str, *inside: Any) -> str:
+def page(title: str, *inside: object) -> str:
     """A whole document with its style inside: nothing is fetched."""
     head = element(
         "head",
@@ -76,5 +76,5 @@ def page(title: str, *inside: Any) -> str:
     return "<!doctype html>\n" + element("html", head, element("body", *inside), lang="en")
 
 
-def _text(part: Any) -> str:
+def _text(part: object) -> str:
     return part if isinstance(part, Markup) else html.escape(str(part))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from sandlab.lab._store.files import write_atomic
-from sandlab.lab._store.store import Store, plain
+from sandlab.lab._store.plain import plain
+from sandlab.lab._store.store import Store
 
 __all__ = ["publish_latest"]
 
@@ -38,5 +38,5 @@ def publish_latest(store: Store, study: str, to: Path) -> list[Path]:
     return folders
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(plain(value), indent=1, ensure_ascii=False).encode()

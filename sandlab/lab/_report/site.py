@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._report.html import Markup, element, page, prose, table
 from sandlab.lab._store.files import write_atomic
+from sandlab.lab._store.plain import Facts
 from sandlab.lab._store.store import Record, Store
 from sandlab.lab.run import Report, load_report
 from sandlab.studies.claims import Finding
@@ -41,7 +41,7 @@ def summary(report: Report) -> str:
 def _index_page(reports: list[Report]) -> str:
     findings = [finding for report in reports for finding in report.findings]
     counts = [f"{sum(each.verdict == word for each in findings)} {_MARKS[word]}" for word in _MARKS]
-    parts: list[Any] = [element("h1", "What SandLab found"), element("p", " · ".join(counts))]
+    parts: list[Markup] = [element("h1", "What SandLab found"), element("p", " · ".join(counts))]
     for report in reports:
         title = element("a", report.about["title"], href=_address(report))
         parts.append(element("h2", title))
@@ -98,17 +98,17 @@ def _text_of(study: str) -> list[Markup]:
         return []
 
 
-def _rows(name: str, rows: list[dict[str, Any]]) -> list[Markup]:
+def _rows(name: str, rows: list[Facts]) -> list[Markup]:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
     return [element("h3", name.replace("-", " ").replace("_", " ")), table(columns, cells)]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _facts(facts: dict[str, Any]) -> Markup:
+def _facts(facts: Facts) -> Markup:
     return table(["", ""], [[name, str(value)] for name, value in facts.items() if value not in (None, "")])
 
 

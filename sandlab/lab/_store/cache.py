@@ -7,12 +7,12 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sandlab.lab._exec.jobs import Done, Task, canonical
 from sandlab.lab._exec.sources import identity
 from sandlab.lab._store.codec import Payload
 from sandlab.lab._store.files import FileLock, checksum, write_atomic
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Cache", "Damaged", "Entry"]
 
@@ -91,7 +91,7 @@ class Cache:
 
     def _read(self, path: Path, key: str) -> Entry:
         document = json.loads(path.read_bytes())
-        body: dict[str, Any] = document["entry"]
+        body: Facts = document["entry"]
         if document["checksum"] != _seal(body) or body["key"] != key:
             raise ValueError("its checksum does not match")
         if body["format"] != _FORMAT:
@@ -116,5 +116,5 @@ class Cache:
                     file.unlink(missing_ok=True)
 
 
-def _seal(body: dict[str, Any]) -> str:
+def _seal(body: Facts) -> str:
     return checksum(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())

@@ -5,15 +5,20 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sandlab.errors import BadInput
+
+if TYPE_CHECKING:
+    from torch import Tensor
+from sandlab.lab._store.plain import Json
 
 __all__ = ["Payload", "decode", "encode"]
 
@@ -32,15 +37,15 @@ class Payload:
         return len(self.structure) + len(self.arrays) + len(self.tensors)
 
 
-def encode(value: Any) -> Payload:
+def encode(value: object) -> Payload:
     """Numbers, strings, bools, None, arrays and tensors in nested dicts, lists and tuples, as bytes."""
     arrays: dict[str, np.ndarray] = {}
-    tensors: dict[str, Any] = {}
+    tensors: dict[str, Tensor] = {}
     structure = json.dumps(_pack(value, "result", arrays, tensors))
     return Payload(structure, _npz(arrays), _safetensors(tensors))
 
 
-def decode(payload: Payload, hint: Any = Any) -> Any:
+def decode(payload: Payload, hint: object = object) -> Any:
     """What `encode` was given: same types, same digits; tensors are on the CPU.
 
     Dataclasses are stored as their fields; `hint`, the type that is expected, says which they were. Nothing that is
@@ -57,7 +62,7 @@ def decode(payload: Payload, hint: Any = Any) -> Any:
     return _typed(hint, _unpack(json.loads(payload.structure), arrays))
 
 
-def _pack(value: Any, place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Any]) -> Any:
+def _pack(value: object, place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]) -> Json:
     if isinstance(value, np.generic):
         arrays[name := f"a{len(arrays)}"] = _solid(np.asarray(value), place)
         return {"@scalar": name}
@@ -66,7 +71,8 @@ def _pack(value: Any, place: str, arrays: dict[str, np.ndarray], tensors: dict[s
     if isinstance(value, np.ndarray):
         arrays[name := f"a{len(arrays)}"] = _solid(value, place)
         return {"@array": name}
-    if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
         return _pack_tensor(value, arrays, tensors)
     if isinstance(value, (list, tuple)):
         items = [_pack(item, f"{place}[{index}]", arrays, tensors) for index, item in enumerate(value)]
@@ -82,7 +88,7 @@ def _pack(value: Any, place: str, arrays: dict[str, np.ndarray], tensors: dict[s
     )
 
 
-def _pack_dict(value: dict, place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Any]) -> Any:
+def _pack_dict(value: dict[Any, object], place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]) -> Json:
     """A dict with ordinary string keys stays one; any other keys become a list of pairs."""
     if all(isinstance(key, str) and not key.startswith("@") for key in value):
         return {key: _pack(item, f"{place}[{key!r}]", arrays, tensors) for key, item in value.items()}
@@ -93,7 +99,7 @@ def _pack_dict(value: dict, place: str, arrays: dict[str, np.ndarray], tensors: 
     return {"@pairs": pairs}
 
 
-def _pack_tensor(value: Any, arrays: dict[str, np.ndarray], tensors: dict[str, Any]) -> Any:
+def _pack_tensor(value: Tensor, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]) -> Json:
     value = value.detach().cpu().contiguous()
     if value.is_complex():  # safetensors has no complex numbers of double precision
         arrays[name := f"a{len(arrays)}"] = value.numpy()
@@ -108,7 +114,7 @@ def _solid(value: np.ndarray, place: str) -> np.ndarray:
     return value
 
 
-def _unpack(value: Any, arrays: dict[str, Any]) -> Any:
+def _unpack(value: Json, arrays: dict[str, Any]) -> Any:
     if isinstance(value, list):
         return [_unpack(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -157,11 +163,11 @@ def _npz(arrays: dict[str, np.ndarray]) -> bytes:
     if not arrays:
         return b""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def _safetensors(tensors: dict[str, Any]) -> bytes:
+def _safetensors(tensors: dict[str, Tensor]) -> bytes:
     if not tensors:
         return b""
     from safetensors.torch import save
@@ -170,5 +176,5 @@ def _safetensors(tensors: dict[str, Any]) -> bytes:
     return save({name: tensor.clone() for name, tensor in _in_order(tensors)})
 
 
-def _in_order(tensors: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+def _in_order(tensors: dict[str, Tensor]) -> Iterable[tuple[str, Any]]:
     return sorted(tensors.items())

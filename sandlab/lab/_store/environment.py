@@ -6,9 +6,9 @@ import os
 import platform
 import time
 from importlib import metadata
-from typing import Any
 
 from sandlab.lab._exec.sources import package_version
+from sandlab.lab._store.plain import Facts
 
 # `environment` stays out: as a name of this room it would hide this file.
 __all__ = ["machine"]
@@ -28,7 +28,7 @@ _PACKAGES = (
 )
 
 
-def environment(device: str = "cpu") -> dict[str, Any]:
+def environment(device: str = "cpu") -> Facts:
     """Date, machine, Python, package versions, and the hash of all SandLab sources."""
     import sandlab
 
@@ -43,9 +43,9 @@ def environment(device: str = "cpu") -> dict[str, Any]:
     }
 
 
-def machine(device: str = "cpu") -> dict[str, Any]:
+def machine(device: str = "cpu") -> Facts:
     """The computer in words."""
-    about: dict[str, Any] = {
+    about: Facts = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from sandlab.lab._store.files import StoreFull
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Index"]
 
@@ -53,14 +53,14 @@ class Index:
             return True
         return False
 
-    def add(self, table: str, row: dict[str, Any], *more: dict[str, Any]) -> None:
+    def add(self, table: str, row: Facts, *more: Facts) -> None:
         """Insert rows of the same columns in one transaction; a row with the same primary key is replaced."""
         columns = ", ".join(row)
         places = ", ".join(f":{name}" for name in row)
         with self._open() as connection:
             connection.executemany(f"insert or replace into {table} ({columns}) values ({places})", [row, *more])
 
-    def rows(self, query: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
+    def rows(self, query: str, values: Iterable[object] = ()) -> list[Facts]:
         """The rows of a query, as dictionaries."""
         with self._open() as connection:
             return [dict(row) for row in connection.execute(query, tuple(values))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sqlite3
@@ -12,7 +11,6 @@ import uuid
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import Done, Task
@@ -20,8 +18,9 @@ from sandlab.lab._exec.sources import identity
 from sandlab.lab._store.cache import Cache, Damaged
 from sandlab.lab._store.files import FileLock, StoreFull, checksum, refuse_when_full, sync_folder, write_atomic
 from sandlab.lab._store.index import Index
+from sandlab.lab._store.plain import Facts, Json, plain
 
-__all__ = ["Record", "Store", "plain"]
+__all__ = ["Record", "Store"]
 
 _OLD = 3600.0  # seconds after which an unfinished file has no owner
 
@@ -31,9 +30,9 @@ class Record:
     """A finished run: its folder and what `run.json` says of it."""
 
     path: Path
-    about: dict[str, Any]
+    about: Facts
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> Json:
         """A JSON file of the run, `findings.json` for one."""
         return json.loads((self.path / name).read_text(encoding="utf-8"))
 
@@ -104,7 +103,7 @@ class Store:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         return self.folder.joinpath(*parts, f"{stamp}-{uuid.uuid4().hex[:8]}")
 
-    def save(self, about: dict[str, Any], files: dict[str, bytes]) -> Record:
+    def save(self, about: Facts, files: dict[str, bytes]) -> Record:
         """Write a run's folder in full, give it its name, and only then enter it into the index."""
         target = self.folder_for("studies", about["study"], about["preset"])
         partial = target.with_name(f".partial-{target.name}")
@@ -162,7 +161,7 @@ class Store:
             if folder.stat().st_mtime < before:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _paths(self, condition: str, values: list[Any]) -> list[Path]:
+    def _paths(self, condition: str, values: list[object]) -> list[Path]:
         """Folders of runs by the index; by themselves where the index cannot be read (a full disk, a read-only one)."""
         query = f"select path from runs {condition}"
         try:
@@ -197,16 +196,3 @@ class Store:
         rows = [{"path": path, **{name: each[name] for name in columns}} for each in record.read("findings.json")]
         if rows:
             index.add("findings", *rows)
-
-
-def plain(value: Any) -> Any:
-    """A value that every JSON reader understands: infinities and not-a-numbers become strings."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if type(value).__module__ == "numpy":
-        return plain(value.tolist())
-    return value if isinstance(value, (bool, int, str, type(None))) else str(value)
