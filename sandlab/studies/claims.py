@@ -23,8 +23,25 @@ from scipy import stats
 
 from sandlab.errors import BadInput
 
-__all__ = ["Claim", "Exact", "Finding", "Mean", "NotMeasured", "Noted", "Quantity", "Share", "Values", "judge"]
+__all__ = [
+    "Best",
+    "Claim",
+    "Exact",
+    "Finding",
+    "Mean",
+    "Median",
+    "NotMeasured",
+    "Noted",
+    "Order",
+    "Quantity",
+    "Ratio",
+    "Share",
+    "Slope",
+    "Values",
+    "judge",
+]
 
+Sample: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Values: TypeAlias = "float | bool | Sequence[float] | Sequence[bool] | np.ndarray[Any, Any]"
 
 
@@ -84,12 +101,22 @@ class Quantity:
         lower, upper = self.bounds
         return high < lower or low > upper
 
-    def check(self, values: np.ndarray[Any, Any]) -> None:
-        """Refuse values of the wrong form."""
+    def check(self, values: Sample) -> None:
+        """Refuse values of the wrong form: one number per seed unless a kind says otherwise."""
+        if values.ndim != 1 or values.size == 0:
+            raise BadInput(f"a {self.kind} needs one value per seed, got an array of shape {values.shape}")
 
-    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+    def estimate(self, values: Sample) -> float:
+        """The quantity itself."""
+        return float(values.mean())
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
         """Confidence interval of the quantity."""
         raise NotImplementedError
+
+    def remark(self, values: Sample) -> str:
+        """What a reader must know beside the number, such as how many seeds reach the best one."""
+        return ""
 
     def __str__(self) -> str:
         if self.between is not None:
@@ -107,37 +134,155 @@ class Exact(Quantity):
 
     kind: ClassVar[str] = "exact"
 
-    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
         return float(values.min()), float(values.max())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Quantity):
-    """Mean over seeds, with Student's t interval. One seed has no interval: inconclusive, however good it looks."""
+    """Mean over seeds (of a difference, for paired runs), with Student's t interval; one seed has no interval."""
 
     kind: ClassVar[str] = "mean"
 
-    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
         if values.size == 1:
             return -math.inf, math.inf
-        spread = float(values.std(ddof=1)) / math.sqrt(values.size)
-        reach = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1)) * spread
+        reach = _student(values.size - 1, confidence) * float(values.std(ddof=1)) / math.sqrt(values.size)
         return float(values.mean()) - reach, float(values.mean()) + reach
 
 
 @dataclass(frozen=True, kw_only=True)
+class Median(Quantity):
+    """Median over seeds, with the interval between the two order statistics that the binomial distribution gives."""
+
+    kind: ClassVar[str] = "median"
+
+    def estimate(self, values: Sample) -> float:
+        return float(np.median(values))
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        ordered = np.sort(values)
+        below = int(stats.binom.ppf((1 - confidence) / 2, values.size, 0.5))
+        if below < 1 or stats.binom.cdf(below - 1, values.size, 0.5) > (1 - confidence) / 2:
+            return -math.inf, math.inf
+        return float(ordered[below - 1]), float(ordered[values.size - below])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Share(Quantity):
-    """Share of seeds for which a yes/no question is answered yes, with Wilson's interval."""
+    """Share of seeds for which a yes/no question is answered yes, with the interval of Clopper and Pearson."""
 
     kind: ClassVar[str] = "share"
 
-    def check(self, values: np.ndarray[Any, Any]) -> None:
+    def check(self, values: Sample) -> None:
+        super().check(values)
         if not np.isin(values, (0.0, 1.0)).all():
             raise BadInput(f"a share counts yes/no answers, got {values.tolist()}")
 
-    def interval(self, values: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
-        found = stats.binomtest(int(values.sum()), values.size).proportion_ci(confidence, method="wilson")
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        found = stats.binomtest(int(values.sum()), values.size).proportion_ci(confidence, method="exact")
         return float(found.low), float(found.high)
+
+    def remark(self, values: Sample) -> str:
+        return f"{int(values.sum())} of {values.size}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio(Quantity):
+    """Geometric mean over seeds of a positive ratio (of two paired runs, say), with Student's t on the log scale."""
+
+    kind: ClassVar[str] = "ratio"
+
+    def check(self, values: Sample) -> None:
+        super().check(values)
+        if (values <= 0).any():
+            raise BadInput(f"a ratio needs positive values, got {values.tolist()}")
+
+    def estimate(self, values: Sample) -> float:
+        return float(np.exp(np.log(values).mean()))
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        low, high = Mean(above=0.0).interval(np.log(values), confidence)
+        return math.exp(low), math.exp(high) if high < 700 else math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slope(Quantity):
+    """Slope of the least-squares line through the points (x, y), rows of an array, with Student's t interval."""
+
+    kind: ClassVar[str] = "slope"
+
+    def check(self, values: Sample) -> None:
+        if values.ndim != 2 or values.shape[1] != 2 or len(values) < 2:
+            raise BadInput(f"a slope needs rows of x and y, got an array of shape {values.shape}")
+
+    def estimate(self, values: Sample) -> float:
+        return float(stats.linregress(values[:, 0], values[:, 1]).slope)
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        if len(values) < 3:
+            return -math.inf, math.inf
+        line = stats.linregress(values[:, 0], values[:, 1])
+        reach = _student(len(values) - 2, confidence) * float(line.stderr)
+        return float(line.slope) - reach, float(line.slope) + reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Quantity):
+    """Groups (rows, with one value per seed) whose means grow from row to row: the smallest step, paired by seed.
+
+    The interval holds for all steps at once (Bonferroni).
+    """
+
+    kind: ClassVar[str] = "order"
+
+    def check(self, values: Sample) -> None:
+        if values.ndim != 2 or len(values) < 2 or values.shape[1] == 0:
+            raise BadInput(f"an order needs one row of seeds per group, got an array of shape {values.shape}")
+
+    def estimate(self, values: Sample) -> float:
+        return float(np.diff(values.mean(1)).min())
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        steps = np.diff(values, axis=0)
+        each = 1 - (1 - confidence) / len(steps)
+        intervals = [Mean(above=0.0).interval(step, each) for step in steps]
+        return min(low for low, _ in intervals), min(high for _, high in intervals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(Quantity):
+    """Largest of `of` seeds (smallest, with `lowest`): its mean and interval over draws of so many seeds from all.
+
+    `of` is how many runs the source took the best of. The remark says how many seeds reach the interval on their own.
+    """
+
+    of: int
+    lowest: bool = False
+
+    kind: ClassVar[str] = "best"
+
+    def estimate(self, values: Sample) -> float:
+        return float(self._draws(values).mean())
+
+    def interval(self, values: Sample, confidence: float) -> tuple[float, float]:
+        if values.size == 1:
+            return -math.inf, math.inf
+        low, high = np.quantile(self._draws(values), [(1 - confidence) / 2, (1 + confidence) / 2])
+        return float(low), float(high)
+
+    def remark(self, values: Sample) -> str:
+        reached = sum(self.contains(value, value) for value in values.tolist())
+        return f"best of {self.of}; {reached} of {values.size} seeds reach it"
+
+    def _draws(self, values: Sample) -> Sample:
+        """The best of `of` seeds drawn with replacement, 4000 times; always the same draws."""
+        chosen = np.random.default_rng(0).choice(values, size=(4000, self.of))
+        return chosen.min(1) if self.lowest else chosen.max(1)
+
+
+def _student(freedom: int, confidence: float) -> float:
+    return float(stats.t.ppf(0.5 + confidence / 2, freedom))
 
 
 @dataclass(frozen=True)
@@ -212,15 +357,18 @@ def judge(claim: Claim, measured: Values | Noted) -> Finding:
     """Compare the measured values (one per seed) with the claim.
 
     holds when the whole interval lies in the relation, fails when it lies wholly outside, else inconclusive. An exact
-    quantity that is not wholly inside fails.
+    quantity that is not wholly inside fails. A value that is not a number is no measurement.
     """
     values, note = (measured.values, measured.note) if isinstance(measured, Noted) else (measured, claim.note)
     sample = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if sample.ndim != 1 or sample.size == 0:
-        raise BadInput(f"claim {claim.id} needs one value per seed, got an array of shape {sample.shape}")
-    claim.relation.check(sample)
-    mean = float(sample.mean())
+    try:
+        claim.relation.check(sample)
+    except BadInput as problem:
+        raise BadInput(f"claim {claim.id}: {problem}") from None
+    if np.isnan(sample).any():
+        raise NotMeasured("a value is not a number")
     low, high = claim.relation.interval(sample, claim.confidence)
+    remark = claim.relation.remark(sample)
     return Finding(
         claim=claim.id,
         statement=claim.statement,
@@ -229,22 +377,20 @@ def judge(claim: Claim, measured: Values | Noted) -> Finding:
         relation=str(claim.relation),
         paper=claim.paper,
         held=claim.held,
-        verdict=_verdict(claim.relation, mean, low, high),
-        mean=mean,
+        verdict=_verdict(claim.relation, low, high),
+        mean=claim.relation.estimate(sample),
         spread=float(sample.std(ddof=1)) if sample.size > 1 else 0.0,
         low=low,
         high=high,
-        count=int(sample.size),
+        count=int(sample.shape[-1] if sample.ndim > 1 and isinstance(claim.relation, Order) else len(sample)),
         confidence=claim.confidence,
-        note=note,
+        note=". ".join(part for part in (remark, note) if part),
         kind=claim.relation.kind,
-        values=tuple(sample.tolist()),
+        values=tuple(sample.ravel().tolist()),
     )
 
 
-def _verdict(relation: Quantity, mean: float, low: float, high: float) -> str:
-    if not math.isfinite(mean):
-        return "fails"
+def _verdict(relation: Quantity, low: float, high: float) -> str:
     if relation.contains(low, high):
         return "holds"
     return "fails" if isinstance(relation, Exact) or relation.excludes(low, high) else "inconclusive"

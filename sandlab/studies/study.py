@@ -239,14 +239,12 @@ class Study(Generic[SettingsType]):
 
     def run(self, settings: SettingsType, lab: Lab, preset: str = "quick") -> Outcome:
         """Compute the results, judge every claim of the preset, draw the figures."""
-        results = self._collector(settings, lab)
-        return self.judge(results, preset, complete=settings == self.presets.get(preset))
+        return self.judge(self._collector(settings, lab), preset)
 
-    def judge(self, results: Any, preset: str = "quick", *, complete: bool = False) -> Outcome:
+    def judge(self, results: Any, preset: str = "quick") -> Outcome:
         """Findings, figures and tables of collected results; nothing is computed again.
 
-        A claim may be left unmeasured by settings of one's own; a preset as it stands (`complete`) measures all of its
-        claims.
+        A claim that the results say nothing about is listed with the reason in the table "not measured".
         """
         findings, unmeasured = [], {}
         for claim in self.claims:
@@ -255,8 +253,6 @@ class Study(Generic[SettingsType]):
             try:
                 findings.append(judge(claim, claim.measure(results)))
             except NotMeasured as why:
-                if complete:
-                    raise BadInput(f"{claim.id} is not measured by the preset {preset!r}: {why}") from why
                 unmeasured[claim.id] = str(why)
         outcome = Outcome(results, findings, unmeasured=unmeasured)
         with figures.style():

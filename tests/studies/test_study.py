@@ -1,13 +1,18 @@
-import dataclasses
-from dataclasses import dataclass
-from typing import Any
+"""What a study is: presets, claims from docstrings, results that are judged without computing."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 from stand_in import LAB
 
+import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.study import Outcome, Study
+from sandlab.lab._store.codec import decode, encode
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
 
 
 @dataclass(frozen=True)
@@ -16,59 +21,102 @@ class Settings:
     size: int = 10
 
 
-def make(function: Any) -> Study:
-    claims = (Claim("t/x.big", "It is big.", "nobody, 2000", "size", Above(5.0)),)
-    return Study("t/x", "title", "source", claims, {"quick": Settings(), "full": Settings(seeds=9)}, function)
+@dataclass(frozen=True)
+class Part:
+    values: np.ndarray
 
 
-def test_a_study_measures_each_claim_over_its_jobs() -> None:
-    def function(config: Settings, lab: Any) -> Outcome:
-        return Outcome({"big": lab.map(lambda seed: config.size + seed, range(config.seeds))}, notes={"big": "grows"})
-
-    made = make(function)
-    _, (finding,) = made.measure(made.config("quick", size=20), LAB)
-    assert finding.values == (20.0, 21.0, 22.0)
-    assert finding.verdict == "holds" and finding.note == "grows"
+@dataclass(frozen=True)
+class Results:
+    parts: dict[str, Part]
+    pairs: list[tuple[int, Part]]
+    nothing: Part | None = None
 
 
-@pytest.mark.parametrize("measured", [{}, {"small": 1.0}, {"big": 1.0, "other": 2.0}])
-def test_a_study_must_measure_exactly_what_it_claims(measured: dict[str, float]) -> None:
-    made = make(lambda config, lab: Outcome(measured))
-    with pytest.raises(BadInput, match="measured but not claimed"):
-        made.measure(made.config(), LAB)
+def add(job: Settings) -> Part:
+    return Part(np.arange(job.seeds) + float(job.size))
 
 
-def partly(config: Settings, lab: Any) -> Outcome:
-    """Measures its second claim only when the size is at least 10."""
-    if config.size < 10:
-        return Outcome({"big": float(config.size)}, unmeasured={"round": "needs size ≥ 10"})
-    return Outcome({"big": float(config.size)} if config.size == 11 else {"big": 1.0, "round": 1.0})
+def make() -> Study[Settings]:
+    study = Study("t/x", title="title", source="nobody 2000", at="§1", quick=Settings(), full=Settings(seeds=9))
+
+    @study.collect
+    def collect(settings: Settings, lab: Lab) -> Results:
+        (part,) = lab.map(add, [settings])
+        return Results({"a": part}, [(1, part)])
+
+    @study.claim(Mean(above=5.0), at="Figure 2", paper="large", note="grows")
+    def is_big(results: Results) -> np.ndarray:
+        """It is big.
+
+        Size of
+        the thing.
+        """
+        return results.parts["a"].values
+
+    @study.claim(Exact(above=0.0), id="2-round", presets=("quick",), source="somebody 1999")
+    def is_round(results: Results) -> float:
+        """It is round.
+
+        Roundness.
+        """
+        if results.parts["a"].values[0] < 10:
+            raise NotMeasured("needs size ≥ 10")
+        return 1.0
+
+    @study.table
+    def sizes_of_things(results: Results) -> Rows:
+        return [{"size": float(value)} for value in results.parts["a"].values]
+
+    return study
 
 
-def test_other_settings_may_leave_a_claim_out_when_the_study_says_why() -> None:
-    made = make(partly)
-    extra = Claim("t/x.round", "It is round.", "nobody, 2000", "roundness", Above(0.0), exact=True)
-    both = dataclasses.replace(made, claims=(*made.claims, extra))
-    outcome, findings = both.measure(both.config("quick", size=9), LAB)
-    assert [finding.claim for finding in findings] == ["t/x.big"]
-    assert outcome.tables["not measured"] == [{"claim": "t/x.round", "why": "needs size ≥ 10"}]
-    outcome, findings = both.measure(both.config("quick", size=12), LAB)
-    assert len(findings) == 2 and "not measured" not in outcome.tables
-    with pytest.raises(BadInput, match=r"claimed but not measured \['t/x.round'\]"):
-        both.measure(both.config("quick", size=11), LAB)
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study[Settings]:
+    monkeypatch.setitem(sl.registry._entries, "studies", {})
+    return make()
 
 
-def test_a_preset_as_it_stands_measures_all_its_claims() -> None:
-    made = make(lambda config, lab: Outcome({}, unmeasured={"big": "too tired"}))
-    with pytest.raises(BadInput, match="claimed but not measured"):
-        made.measure(made.config(), LAB)
-    outcome, findings = made.measure(made.config("quick", size=3), LAB)
-    assert findings == [] and outcome.tables["not measured"] == [{"claim": "t/x.big", "why": "too tired"}]
+def test_a_claim_is_its_function_s_name_docstring_and_decorator(study: Study[Settings]) -> None:
+    big, round_ = study.claims
+    assert (big.id, big.statement, big.quantity) == ("t/x.is-big", "It is big.", "Size of the thing.")
+    assert (big.source, big.paper, big.note) == ("nobody 2000, Figure 2", "large", "grows")
+    assert (round_.id, round_.source, round_.presets) == ("t/x.2-round", "somebody 1999", ("quick",))
+    assert study.source == "nobody 2000, §1" and study.text.startswith("What a study is")
 
 
-def test_unknown_settings_and_presets_are_refused_with_the_nearest() -> None:
-    made = make(lambda config, lab: Outcome({}))
+def test_a_study_measures_each_claim_of_its_preset(study: Study[Settings]) -> None:
+    outcome = study.run(study.config("quick", size=20), LAB)
+    assert [finding.values for finding in outcome.findings] == [(20.0, 21.0, 22.0), (1.0,)]
+    assert outcome.tables["sizes of things"][1] == {"size": 21.0}
+    assert [finding.claim for finding in study.run(study.config("full"), LAB, "full").findings] == ["t/x.is-big"]
+
+
+def test_what_the_settings_leave_out_is_listed_with_the_reason(study: Study[Settings]) -> None:
+    outcome = study.run(study.config("quick", size=9), LAB)
+    assert [finding.claim for finding in outcome.findings] == ["t/x.is-big"]
+    assert outcome.tables["not measured"] == [{"claim": "t/x.2-round", "why": "needs size ≥ 10"}]
+
+
+def test_results_come_back_from_their_bytes_with_their_types(study: Study[Settings]) -> None:
+    results = study.run(study.config(), LAB).results
+    again = decode(encode(results), Results)
+    assert isinstance(again, Results) and again.nothing is None
+    assert isinstance(again.parts["a"], Part) and isinstance(again.pairs[0], tuple)
+    assert np.array_equal(again.pairs[0][1].values, results.pairs[0][1].values)
+    assert study.judge(again).findings == study.judge(results).findings
+
+
+def test_bad_studies_and_settings_are_refused(study: Study[Settings]) -> None:
     with pytest.raises(BadInput, match="did you mean 'size'"):
-        made.config("quick", siez=3)
-    with pytest.raises(BadInput, match="no preset 'tiny': it has quick, full"):
-        made.config("tiny")
+        study.config("quick", sise=3)
+    with pytest.raises(BadInput, match="no preset"):
+        study.config("medium")
+    with pytest.raises(BadInput, match="needs a docstring"):
+        study.claim(Mean(above=0.0))(lambda results: 0.0)
+    with pytest.raises(BadInput, match="two claims called 'is-big'"):
+        study.claim(Mean(above=0.0), id="is-big")(study.claims[1].measure)
+    with pytest.raises(BadInput, match="same dataclass"):
+        Study("t/y", title="", source="", quick=Settings(), full=3)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"no function decorated with @study\.collect"):
+        Study("t/z", title="", source="", quick=Settings(), full=Settings()).run(Settings(), LAB)

@@ -8,10 +8,10 @@ import pytest
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import Resources
-from sandlab.studies.resources import needs
+from sandlab.studies.jobs import resources
 
 
-@needs(cpus=2, gpus=0.25, memory=4e9)
+@resources(cpus=2, gpus=0.25, memory=4e9)
 def small(config):
     return {}
 
@@ -22,7 +22,7 @@ def test_a_share_of_a_gpu_is_asked_for_on_a_gpu_only():
 
 
 def test_without_a_wish_a_job_takes_a_whole_gpu():
-    @needs(cpus=3)
+    @resources(cpus=3)
     def job(config):
         return {}
 
@@ -31,4 +31,4 @@ def test_without_a_wish_a_job_takes_a_whole_gpu():
 
 def test_negative_asked_are_refused():
     with pytest.raises(BadInput, match="gpus must be"):
-        needs(gpus=-1)
+        resources(gpus=-1)
