@@ -158,7 +158,7 @@ def test_run_judges_claims_and_says_where_the_figures_are(capsys, toys, tmp_path
     (data,) = answer(capsys, "run", "toy/uniform", "--fresh", "--on", "local", "--json")
     assert data["jobs"]["computed"] == 6
     (data,) = answer(capsys, "run", "toy/uniform", "--full", "--set", "size=900", "--on", "local", "--json")
-    assert data["preset"] == "full" and len(data["findings"][0]["values"]) == 12
+    assert data["preset"] == "custom" and len(data["findings"][0]["values"]) == 12
 
 
 def test_a_claim_that_fails_although_its_source_says_it_holds_gives_exit_code_one(capsys, toys, monkeypatch):
@@ -194,6 +194,13 @@ def test_claims_show_the_last_verdict(capsys, toys):
     rows = answer(capsys, "claims", "toy/uniform", "--json")
     assert [row["verdict"] for row in rows] == ["holds", "fails"]
     assert rows[0]["paper"] == "1/2"
+    assert {row["status"] for row in rows} == {"current"} and rows[0]["reduced"] == [
+        "seeds 6 of 12",
+        "size 1000 of 100000",
+    ]
+    assert answer(capsys, "claims", "toy/uniform", "--stale", "--json") == []
+    answer(capsys, "run", "toy/uniform", "--seeds", "4", "--on", "local")
+    assert {row["status"] for row in answer(capsys, "claims", "toy/uniform", "--json")} == {"custom"}
 
 
 def test_report_and_publish_write_what_was_found(capsys, toys, tmp_path):

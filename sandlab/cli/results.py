@@ -1,4 +1,4 @@
-"""`sandlab report`, `publish`, `coverage`: what was found, for readers."""
+"""`sandlab report`, `publish`, `results`, `coverage`: what was found, for readers."""
 
 from __future__ import annotations
 
@@ -44,6 +44,32 @@ def publish(
         raise BadInput(f"{', '.join(names)}: there is no finished run in the store; give `sandlab run` first")
     for folder in folders:
         print(folder)
+
+
+@commands.command(epilog="Example:  sandlab results   ·   sandlab results --json")
+def results(as_json: AsJson = False) -> None:
+    """What is recorded, what is missing or stale, and what to run next, cheapest first."""
+    from sandlab.cli.screen import print_json, print_table
+    from sandlab.lab._report.published import command, published
+    from sandlab.registry import get
+    from sandlab.registry import names as known
+
+    recorded = {(run.study, run.preset): run for run in published()}
+    rows = []
+    for name in known("studies"):
+        for preset in get("studies", name).presets:
+            run = recorded.get((name, preset))
+            status = run.status if run else "missing"
+            device = str(run.about.get("device", "cpu")) if run else "cpu"
+            rows.append({"study": name, "preset": preset, "status": status, "seconds": run.seconds if run else None,
+                         "command": command(name, preset, device)})  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    due = sorted((row for row in rows if row["status"] != "current"), key=lambda row: row["seconds"] or 1e9)
+    counts = {word: sum(row["status"] == word for row in rows) for word in ("current", "stale", "missing")}
+    table = [[row["status"], f"{row['seconds']:.0f} s" if row["seconds"] else "", row["command"]] for row in due]
+    print_table(["", "last time", "run next"], table, ", ".join(f"{count} {word}" for word, count in counts.items()))
 
 
 @commands.command(epilog="Example:  sandlab coverage   ·   sandlab coverage --json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,9 +49,22 @@ def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:
         expected = each["verdict"] == "fails" and not each["held"]  # a corrected misprint
         mark = MARKS[each["verdict"]] + (", as expected" if expected else "")
         verdict = Text(mark, style="dim" if expected else _COLOURS[each["verdict"]])
-        words = Text.assemble(each["claim"], "\n", (each["statement"], "dim"))
+        standing = _standing(each)
+        words = Text.assemble(
+            each["claim"], "\n", (each["statement"], "dim"), (f"\n{standing}" if standing else "", "dim")
+        )
         rows.append([verdict, words, _measured(each), each["relation"], each["paper"]])
     return rows
+
+
+def _standing(each: dict[str, Any]) -> str:
+    """When and how a verdict was measured: "quick, 2026-11-15, stale, reduced (seeds 4 of 32)"."""
+    parts = [each["preset"]] if each.get("preset") else []
+    parts += [time.strftime("%Y-%m-%d", time.gmtime(each["date"]))] if each.get("date") else []
+    parts += [each["status"]] if each.get("status") in ("stale", "custom") else []
+    reduced = each.get("reduced") or []
+    parts += [f"reduced ({'; '.join(reduced[:2])}{'; …' if len(reduced) > 2 else ''})"] if reduced else []
+    return ", ".join(parts)
 
 
 def text_number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""`sandlab run`, `claims`, `tour`: published results, checked by running them."""
+"""`sandlab run`, `tour`: published results, checked by running them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def run(
     names: Annotated[list[str] | None, typer.Argument(metavar="STUDY...", help="Studies; * matches many.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every study there is.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The source's own size instead of the quick preset.")] = False,
+    null: Annotated[bool, typer.Option("--null", help="The study without its effect: untrained, shuffled, …")] = False,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds instead of the preset's.")] = None,
     settings: Settings = None,
     on: On = "",
@@ -46,27 +47,10 @@ def run(
 
     chosen = choose(names or [], everything)
     texts = pairs(settings or [])
-    preset = "full" if full else "quick"
+    preset = "full" if full else "null" if null else "quick"
     options = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
     options |= {"judge_only": True} if judge_only else {}
     return _run_all(chosen, texts, on, options, as_json)
-
-
-@commands.command(epilog="Example:  sandlab claims markov/weight-tying   ·   sandlab claims --json")
-def claims(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies; all when left out.")] = None,
-    store: StoreFolder = None,
-    as_json: AsJson = False,
-) -> int:
-    """Every claim with its last verdict, the source's value and ours."""
-    from sandlab.cli.screen import finding_rows, print_json, print_table
-
-    rows = [row for name in choose(names or [], not names) for row in last_findings(name, store)]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(["verdict", "claim", "ours", "must be", "paper"], finding_rows(rows), f"{len(rows)} claims")
-    return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
 
 
 @commands.command(epilog="Example:  sandlab tour")
@@ -109,25 +93,6 @@ def choose(names: list[str], everything: bool = False) -> list[str]:
             get("studies", name)
         found += [each for each in matching if each not in found]
     return found
-
-
-def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
-    """The claims of a study as rows, with the findings of its last run where it was run."""
-    from sandlab.lab._store.store import Store
-    from sandlab.registry import get
-
-    study = get("studies", name)
-    found: dict[str, dict[str, Any]] = {}
-    for record in sorted(Store(store).latest(name), key=lambda record: record.finished):
-        about = {"preset": record.about["preset"], "date": record.finished}
-        found.update({row["claim"]: {**row, **about} for row in record.read("findings.json")})
-    blank = {"verdict": "", "mean": None, "low": None, "high": None, "count": 0, "preset": "", "date": None}
-    return [found.get(claim.id) or _unmeasured(claim) | blank for claim in study.claims]
-
-
-def _unmeasured(claim: Any) -> dict[str, Any]:
-    names = ("statement", "source", "quantity", "paper", "held")
-    return {"claim": claim.id, "relation": str(claim.relation), **{name: getattr(claim, name) for name in names}}
 
 
 def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str, Any], as_json: bool) -> int:

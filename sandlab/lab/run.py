@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sandlab.errors import BadInput, choice, integer
 from sandlab.lab._exec.executors import Executor, executor
 from sandlab.lab._exec.jobs import canonical
-from sandlab.lab._exec.sources import module_version
+from sandlab.lab._exec.sources import code_version, module_version
 from sandlab.lab._store.codec import Payload, decode, encode
 from sandlab.lab._store.environment import environment
 from sandlab.lab._store.files import checksum
@@ -101,7 +101,8 @@ def run(
     check_device(device)
     opened = Store.open(store)
     code = module_version(study.__module__)
-    identity = {"study": study.name, "preset": preset, "config": canonical(config), "device": device, "code": code}
+    label = preset if config == study.presets[preset] else "custom"
+    identity = {"study": study.name, "preset": label, "config": canonical(config), "device": device, "code": code}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)
@@ -110,6 +111,8 @@ def run(
     about = {
         **identity,
         "key": key,
+        "base": preset,
+        "collect": collect_version(study, config),
         "title": study.title,
         "source": study.source,
         "executor": lab.executor.name,
@@ -144,11 +147,16 @@ def rejudge(study: AnyStudy, preset: str, store: Store) -> Report:
         raise BadInput(f"{study.name} has no stored results in {preset}: give `sandlab run {study.name}` first")
     record = records[0]
     results = decode(_read_results(record), study.results_type)
-    outcome = study.judge(results, preset)
+    outcome = study.judge(results, record.about.get("base", preset))
     kept = {name: (record.path / name).read_bytes() for name in ("environment.json",)}
     about = {**record.about, "judged": time.time(), "judged_by": module_version(study.__module__)}
     about["key"] = checksum(json.dumps([about["key"], about["judged_by"]]).encode())
     return load_report(store.save(about, {**_files(outcome), **kept}))
+
+
+def collect_version(study: AnyStudy, config: object) -> str:
+    """Hash of the code that the study's results depend on: claims and figures are not part of it."""
+    return code_version(study.collector, config) if study.collector is not None else ""
 
 
 def _read_results(record: Record) -> Payload:

@@ -137,7 +137,8 @@ class Study(Generic[SettingsType]):
             raise BadInput(f"{name}: quick and full must be instances of the same dataclass")
         self.name, self.title, self.tour = name, title, tour
         self.reference, self.source = source, f"{source}, {at}" if at else source
-        self.presets: Mapping[str, SettingsType] = {"quick": quick, "full": full}
+        absent = {} if null is None else {"null": null}
+        self.presets: Mapping[str, SettingsType] = {"quick": quick, "full": full, **absent}
         self.null = null
         self.claims: tuple[Claim, ...] = ()
         self.figures: dict[str, Callable[[Any], Any]] = {}
@@ -228,6 +229,21 @@ class Study(Generic[SettingsType]):
         changed: SettingsType = dataclasses.replace(base, **changes)
         return changed
 
+    def due(self, preset: str) -> list[Claim]:
+        """The claims that a preset measures; on the null, those of quick that random draws decide."""
+        if preset == "null":
+            return [claim for claim in self.claims if "quick" in claim.presets and not isinstance(claim.relation, Exact)]
+        return [claim for claim in self.claims if preset in claim.presets]
+
+    def reductions(self, preset: str) -> list[str]:
+        """Where a preset is smaller than `full`: "trigram.training.steps 2000 of 16384"."""
+        whole = dict(_sizes(self.config("full")))
+        return [
+            f"{name} {size:g} of {whole[name]:g}"
+            for name, size in _sizes(self.config(preset))
+            if size < whole.get(name, size)
+        ]
+
     def describe(self, preset: str) -> dict[str, str]:
         """The settings of a preset, one line each: "trigram.training.steps" → "2000"."""
         return dict(_flat(self.config(preset)))
@@ -247,9 +263,7 @@ class Study(Generic[SettingsType]):
         A claim that the results say nothing about is listed with the reason in the table "not measured".
         """
         findings, unmeasured = [], {}
-        for claim in self.claims:
-            if preset not in claim.presets:
-                continue
+        for claim in self.due(preset):
             try:
                 findings.append(judge(claim, claim.measure(results)))
             except NotMeasured as why:
@@ -283,6 +297,17 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     for each in dataclasses.fields(value):
         if not name or _differs(each, value):
             yield from _flat(getattr(value, each.name), f"{name}.{each.name}" if name else each.name)
+
+
+def _sizes(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """Dotted names and values of all whole numbers inside settings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for each in dataclasses.fields(value):
+            yield from _sizes(getattr(value, each.name), f"{name}.{each.name}" if name else each.name)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield name, value
+    elif isinstance(value, tuple):
+        yield f"number of {name}", len(value)
 
 
 def _brief(value: Any) -> str:

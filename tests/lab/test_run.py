@@ -22,6 +22,7 @@ from sandlab.lab._exec.executors import Local, executor
 from sandlab.lab._exec.jobs import JobFailed, Resources, task
 from sandlab.lab._exec.processes import Processes
 from sandlab.lab._report.display import shown
+from sandlab.lab._report.ledger import read as read_ledger
 from sandlab.lab._report.publish import publish_latest
 from sandlab.lab._report.site import write_site
 from sandlab.lab._store.environment import environment, machine
@@ -292,7 +293,7 @@ def test_the_report_is_a_site_that_needs_no_network(tmp_path):
     sl.run(uniform, "full", store=tmp_path / "runs", settings={"size": 500})
     index = write_site(Store(tmp_path / "runs"), tmp_path / "report")
     text = index.read_text()
-    assert "✓ holds" in text and "toy/uniform/quick.html" in text and "toy/uniform/full.html" in text
+    assert "✓ holds" in text and "toy/uniform/quick.html" in text and "toy/uniform/custom.html" in text
     page = (tmp_path / "report" / "toy" / "uniform" / "quick.html").read_text()
     for words in (
         "The mean is one half",
@@ -369,6 +370,10 @@ def test_publishing_copies_the_last_run_and_drops_figures_no_longer_drawn(tmp_pa
         "tables.json",
     ]
     assert publish_latest(Store(tmp_path / "runs"), "toy/other", tmp_path / "docs") == []
+    assert [entry.verdict for entry in read_ledger(tmp_path / "docs" / "ledger.jsonl")] == ["holds", "fails"]
+    sl.run(uniform, store=tmp_path / "runs", seeds=3)
+    assert len(publish_latest(Store(tmp_path / "runs"), "toy/uniform", tmp_path / "docs")) == 1  # not the custom run
+    assert len(read_ledger(tmp_path / "docs" / "ledger.jsonl", "toy/uniform.mean")) == 1
 
 
 def test_every_json_reader_understands_what_is_not_finite():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sandlab.errors import BadInput
-from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._bench.figures import write_measurements
 from sandlab.lab._bench.measure import benchmark_files, load_benchmark, measure_against, measure_all
+from sandlab.lab._exec.sources import PACKAGE
 
 FOLDER = PACKAGE.parent / "benchmarks"
 ROW = "{'name': 'sum', 'unit': 'x/s', 'ours': 30.0, 'baseline': 10.0, 'ratio': 3.0}"

@@ -1,0 +1,104 @@
+"""Published results: what the repository (or the installed package) has recorded, and whether it is still current."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sandlab.errors import BadInput
+from sandlab.lab._exec.jobs import canonical
+from sandlab.lab._exec.sources import PACKAGE
+from sandlab.lab._report.ledger import LEDGER, Entry, read
+from sandlab.lab._store.plain import Facts, Json, plain
+from sandlab.lab.run import collect_version
+from sandlab.registry import get, names
+from sandlab.studies.claims import Finding
+
+__all__ = ["PublishedRun", "ledger", "published", "results_folder"]
+
+
+def results_folder() -> Path:
+    """`docs/results` of a checkout."""
+    return PACKAGE.parent / "docs" / "results"
+
+
+def ledger(claim: str = "") -> list[Entry]:
+    """The published verdicts (of one claim), oldest first."""
+    return read(results_folder() / LEDGER, claim)
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """One recorded run of a preset.
+
+    status   "current"; "stale": code or settings have changed since; "unknown": recorded before hashes were kept
+    """
+
+    study: str
+    preset: str
+    folder: Path
+
+    @cached_property
+    def about(self) -> Facts:
+        return dict(self._read("run.json") or {})
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        rows = self._read("findings.json") or []
+        return [Finding.from_dict(row) for row in (rows["findings"] if isinstance(rows, dict) else rows)]
+
+    @property
+    def date(self) -> float:
+        return float(self.about.get("finished", 0.0))
+
+    @property
+    def seconds(self) -> float:
+        return float(self.about.get("seconds", 0.0))
+
+    @cached_property
+    def status(self) -> str:
+        study = get("studies", self.study)
+        if not self.about.get("collect"):
+            return "stale"
+        config = study.presets.get(self.preset)
+        same_settings = config is not None and plain(canonical(config)) == self.about.get("config")
+        return "current" if same_settings and collect_version(study, config) == self.about["collect"] else "stale"
+
+    @property
+    def reduced(self) -> list[str]:
+        """Where the preset is smaller than the source's size."""
+        reductions: list[str] = get("studies", self.study).reductions(self.preset)
+        return reductions
+
+    def _read(self, name: str) -> Json:
+        file = self.folder / name
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def published(study: str | None = None, folder: Path | None = None) -> Iterator[PublishedRun]:
+    """Every recorded run, of one study or of all; runs of studies that no longer exist are left out."""
+    base = folder or results_folder()
+    for name in [study] if study else names("studies"):
+        for preset in ("quick", "full", "null"):
+            if (base / name / preset / "findings.json").exists():
+                yield PublishedRun(name, preset, base / name / preset)
+
+
+def last_published(study: str) -> dict[str, tuple[PublishedRun, Finding]]:
+    """Claim → the run and the finding that say most about it: the full preset's where there is one."""
+    found: dict[str, tuple[PublishedRun, Finding]] = {}
+    for run in published(study):
+        if run.preset != "null":
+            found |= {finding.claim: (run, finding) for finding in run.findings}
+    return found
+
+
+def command(study: str, preset: str, device: str = "cpu") -> str:
+    """The command that makes the run again."""
+    option = {"quick": "", "full": " --full", "null": " --null"}.get(preset)
+    if option is None:
+        raise BadInput(f"a run with settings of its own has no preset, got {preset!r}")
+    return f"sandlab run {study}{option}" + (f" --device {device}" if device != "cpu" else "")
