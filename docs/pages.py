@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
 from pictures import circuit_picture, world_picture
 
 import sandlab as sl
+from sandlab.lab._report.ledger import definition, former
+from sandlab.lab._report.published import PublishedRun, command, ledger, published
 from sandlab.registry import KINDS, summary
 
 DOCS = Path(__file__).parent
@@ -128,34 +131,66 @@ def _picture(kind: str, name: str, thing: Any) -> bytes | None:
 
 
 def _study_page(study: Any) -> str:
-    prose = _prose(study.text)
-    parts = [f"# {study.name}", f"**{study.title}**", f"*{study.source}*", prose]
-    parts += [f"```\nsandlab run {study.name}\nsandlab run {study.name} --full\n```", _claims(study)]
-    parts += [_results(study, preset) for preset in study.presets]
-    parts.append(_settings(study))
+    """Figures of the largest recorded preset first, then every claim with its verdicts, then the text and the rest."""
+    runs = [run for run in published(study.name, DOCS / "results") if run.preset != "null"]
+    parts = [f"# {study.name}", f"**{study.title}**", f"*{study.source}*"]
+    parts += _figures(runs[-1]) if runs else []
+    parts += [_claims(study, runs), _former(study), _prose(study.text)]
+    parts += [_results(study, run, drawn=run is runs[-1]) for run in reversed(runs)]
+    parts += [f"## Run it\n\n```\nsandlab run {study.name}\nsandlab run {study.name} --full\n```", _settings(study)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _claims(study: Any) -> str:
-    rows = "\n".join(f"| `{c.id}` | {c.statement} | {c.quantity} {c.relation} | {c.paper} |" for c in study.claims)
-    return f"## Claims\n\n| id | statement | must be | paper |\n|---|---|---|---|\n{rows}"
+def _claims(study: Any, runs: list[PublishedRun]) -> str:
+    """One row per claim: statement, what was asked for, the source's value, and the verdict of each preset."""
+    found = {(run.preset, finding.claim): finding for run in runs for finding in run.findings}
+    head = "".join(f" {run.preset} |" for run in runs)
+    rows = []
+    for claim in study.claims:
+        verdicts = "".join(f" {_verdict(found.get((run.preset, claim.id)))} |" for run in runs)
+        words = f"{_cell(claim.statement)}<br><small>`{claim.id.rpartition('.')[2]}`: {_cell(claim.quantity)}</small>"
+        rows.append(f"| {words} | {claim.relation} | {_cell(claim.paper)} |{verdicts}")
+    lines = "\n".join([f"| claim | must be | source |{head}", "|---|---|---|" + "---|" * len(runs), *rows])
+    return f"## Claims\n\n{lines}"
 
 
-def _results(study: Any, preset: str) -> str:
-    folder = DOCS / "results" / study.name / preset
-    if not folder.exists():
+def _verdict(finding: Any) -> str:
+    if finding is None:
         return ""
-    parts = [f"## Results, {preset}", _where(folder)]
-    findings_file = folder / "findings.json"
-    if findings_file.exists():
-        stored = json.loads(findings_file.read_text())
-        findings = stored["findings"] if isinstance(stored, dict) else stored
-        rows = "\n".join(_finding_row(finding) for finding in findings)
-        parts.append(f"| claim | verdict | measured | interval | runs | note |\n|---|---|---|---|---|---|\n{rows}")
-    up = "../" * (study.name.count("/") + 1)
-    for picture in sorted(folder.glob("*.svg")):
-        parts.append(f"![{picture.stem}]({up}results/{study.name}/{preset}/{picture.name})")
-    tables_file = folder / "tables.json"
+    interval = f"[{finding.low:.4g}, {finding.high:.4g}]" if finding.count > 1 else "computed"
+    note = f"<br><small>{_cell(finding.note)}</small>" if finding.note else ""
+    return f"{MARKS[finding.verdict]}<br>{finding.mean:.4g} <small>{interval}, {finding.count}</small>{note}"
+
+
+def _former(study: Any) -> str:
+    """Verdicts that claims had before their quantity or their interval was changed."""
+    rows = []
+    for claim in study.claims:
+        for entry in former(ledger(claim.id), definition(claim.quantity, str(claim.relation))):
+            day = time.strftime("%Y-%m-%d", time.gmtime(entry.date))
+            asked, short = f"{_cell(entry.quantity)} {entry.relation}", claim.id.rpartition(".")[2]
+            ours = f"{entry.mean:.4g} [{entry.low:.4g}, {entry.high:.4g}], {entry.seeds}"
+            rows.append(f"| `{short}` | {day} | {entry.preset} | {asked} | {MARKS[entry.verdict]} {ours} |")
+    if not rows:
+        return ""
+    head = "| claim | date | preset | was asked for | was found |\n|---|---|---|---|---|\n"
+    summary_line = f"<summary>Former wordings and their verdicts ({len(rows)})</summary>"
+    return f'<details markdown="1">\n{summary_line}\n\n{head}' + "\n".join(rows) + "\n\n</details>"
+
+
+def _figures(run: PublishedRun) -> list[str]:
+    up = "../" * (run.study.count("/") + 1)
+    names = sorted(run.folder.glob("*.svg"))
+    return [f"![{name.stem}]({up}results/{run.study}/{run.preset}/{name.name})" for name in names]
+
+
+def _results(study: Any, run: PublishedRun, *, drawn: bool) -> str:
+    marks = [f"**{run.status}**" if run.status == "stale" else run.status]
+    marks += [f"smaller than the source: {'; '.join(run.reduced[:6])}"] if run.reduced else []
+    parts = [f"## Results, {run.preset}", f"{_where(run.folder)} {'. '.join(marks).capitalize()}."]
+    parts += [f"`{command(run.study, run.preset, str(run.about.get('device', 'cpu')))}`"]
+    parts += [] if drawn else _figures(run)
+    tables_file = run.folder / "tables.json"
     if tables_file.exists():
         parts += [_table(name, rows) for name, rows in json.loads(tables_file.read_text()).items() if rows]
     return "\n\n".join(part for part in parts if part)
@@ -183,14 +218,8 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
-
-
-def _finding_row(finding: dict[str, Any]) -> str:
-    short = finding["claim"].rsplit(".", 1)[-1]
-    interval = f"{float(finding['low']):.4g} … {float(finding['high']):.4g}" if finding["count"] > 1 else "computed"
-    mark, mean = MARKS[finding["verdict"]], float(finding["mean"])
-    return f"| `{short}` | {mark} | {mean:.5g} | {interval} | {finding['count']} | {finding['note']} |"
+    # Square brackets would become links: strings of bracket languages stand in these tables.
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("[", "&#91;").replace("\n", " ")
 
 
 def _settings(study: Any) -> str:

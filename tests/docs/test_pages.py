@@ -20,9 +20,9 @@ def test_the_tables_of_a_study_stand_on_its_page_with_the_published_numbers(page
 
 
 def test_long_tables_are_folded_and_cells_cannot_break_them(pages):
-    rows = [{"a": 0.123456, "b": "x | y < z"}, {"a": None, "c": True}]
+    rows = [{"a": 0.123456, "b": "x | y < [z"}, {"a": None, "c": True}]
     assert pages._table("few", rows) == (
         '<details open markdown="1">\n<summary>few (2 rows)</summary>\n\n'
-        "| a | b | c |\n| --- | --- | --- |\n| 0.1235 | x \\| y &lt; z |  |\n|  |  | True |\n\n</details>"
+        "| a | b | c |\n| --- | --- | --- |\n| 0.1235 | x \\| y &lt; &#91;z |  |\n|  |  | True |\n\n</details>"
     )
     assert pages._table("many", rows * 20).startswith('<details markdown="1">')
