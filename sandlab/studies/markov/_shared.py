@@ -1,0 +1,70 @@
+"""What the studies of this chapter share: untrained nulls, losses of known predictors, training on binary chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
+from sandlab.lenses.distances import estimators
+from sandlab.models.transformer import TransformerConfig
+from sandlab.worlds.base import cross_entropy
+
+Settings = TypeVar("Settings")
+ATTENTION_WITH_MARKOV = (
+    "Makkuva et al. 2024, Attention with Markov: a framework for principled analysis of transformers via Markov chains"
+)
+LOCAL_TO_GLOBAL = (
+    "Makkuva et al. 2024, Local to Global: learning dynamics and effect of initialization for transformers"
+)
+
+
+def untrained(settings: Settings) -> Settings:
+    """The same settings with no update in any experiment: the null of a study of trained models."""
+    if isinstance(settings, Experiment):
+        return replace(settings, training=replace(settings.training, steps=0))
+    changed: Any = settings
+    if isinstance(settings, tuple):
+        changed = tuple(map(untrained, settings))
+    elif is_dataclass(settings) and not isinstance(settings, type):
+        changed = replace(settings, **{each.name: untrained(getattr(settings, each.name)) for each in fields(settings)})
+    return changed
+
+
+def cosine(steps: int, batch_size: int, lr: float, *, evals: int, eval_examples: int) -> Training:
+    """AdamW with a warm-up over a twentieth of the steps, then cosine decay."""
+    warmup = steps // 20
+    return Training(steps, batch_size, lr, schedule="cosine", warmup=warmup, evals=evals, eval_examples=eval_examples)
+
+
+@dataclass(frozen=True)
+class KnownLosses:
+    """Losses of known predictors on the held-out examples, by name: "oracle", or one of the world's baselines."""
+
+    names: tuple[str, ...] = ("oracle",)
+
+    def __call__(self, now: Snapshot) -> dict[str, np.ndarray]:
+        known, batch = estimators(now.world), now.batch
+        losses = {name: float(cross_entropy(known[name](batch), batch)) for name in self.names}
+        return {name: np.full(len(now.model), loss) for name, loss in losses.items()}
+
+
+def gap_left(runs: Runs, baseline: str) -> np.ndarray:
+    """(loss − optimum)/(loss of a baseline − optimum) at the end; needs the KnownLosses "oracle" and the baseline."""
+    optimum = runs.final["oracle"]
+    return (runs.metrics["loss"][:, -1] - optimum) / (runs.final[baseline] - optimum)
+
+
+def chain_model(length: int, tied: bool = True, *, layers: int = 1, norm: str = "none") -> TransformerConfig:
+    """The transformer of Makkuva et al. for binary chains: one head, width 8, feed-forward 32 (GELU), no biases."""
+    return TransformerConfig(2, length, layers, width=8, norm=norm, tied=tied, bias=False, init_std=0.02)
+
+
+def chain_training(steps: int, batch_size: int, *, schedule: str = "cosine", evals: int = 20) -> Training:
+    """AdamW as in the public code of Makkuva et al., with 2 % warm-up."""
+    return Training(
+        steps, batch_size, lr=2e-3, betas=(0.9, 0.95), weight_decay=1e-3, schedule=schedule,
+        warmup=max(1, steps // 50), evals=evals, eval_examples=128,
+    )  # fmt: skip

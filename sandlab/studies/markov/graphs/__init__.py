@@ -1,0 +1,1 @@
+"""Studies of Markov data with a causal graph."""
