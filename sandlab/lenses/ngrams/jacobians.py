@@ -6,12 +6,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.func import jacrev
 
 from sandlab.errors import require
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.registry import register
 
-__all__ = ["attention_jacobians", "simplified_jacobians"]
+__all__ = ["attention_jacobian_error", "attention_jacobians", "simplified_jacobian_error", "simplified_jacobians"]
 
 
 @register("lenses")
@@ -48,6 +49,19 @@ def attention_jacobians(
     return {"value": by_value, "key": by_key, "query": by_query, "stream": by_stream}
 
 
+def attention_jacobian_error(stream: Tensor, query: Tensor, key: Tensor, value: Tensor) -> float:
+    """Largest difference of `attention_jacobians` from automatic differentiation."""
+
+    def head(stream: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return value @ ((stream @ key.T @ (query @ stream[-1])).softmax(-1) @ stream)
+
+    found = attention_jacobians(stream, query, key, value)
+    truth = jacrev(head, argnums=(0, 1, 2, 3))(stream, query, key, value)
+    return max(
+        float((found[name] - part).abs().max()) for name, part in zip(("stream", "query", "key", "value"), truth)
+    )
+
+
 @register("lenses")
 def simplified_jacobians(model: SimplifiedTransformer, tokens: Int[Tensor, "time"]) -> dict[str, Tensor]:
     """∂p/∂θ of the simplified transformer's output probabilities for one sequence, by parameter, without autograd.
@@ -73,6 +87,15 @@ def simplified_jacobians(model: SimplifiedTransformer, tokens: Int[Tensor, "time
     query, key = weights["layers.1.attention.query.weight"], weights["layers.1.attention.key.weight"]
     with torch.no_grad():
         return _simplified(tokens, config.vocab, scores, value, query, key)
+
+
+def simplified_jacobian_error(model: SimplifiedTransformer, tokens: Int[Tensor, "time"]) -> float:
+    """Largest difference of `simplified_jacobians` from automatic differentiation."""
+    closed = simplified_jacobians(model, tokens)
+    probs = model(tokens.unsqueeze(0))[0, -1].exp()
+    names, weights = zip(*model.named_parameters())
+    rows = [torch.autograd.grad(each, weights, retain_graph=True) for each in probs]
+    return max(float((torch.stack(found) - closed[name]).abs().max()) for name, found in zip(names, zip(*rows)))
 
 
 def _simplified(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -13,24 +13,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sandlab.errors import integer, number, require
-from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
-if TYPE_CHECKING:
-    from matplotlib.animation import FuncAnimation
-    from matplotlib.image import AxesImage
-
 __all__ = [
-    "AttentionSnapshots",
     "NearestEstimator",
     "Plateau",
+    "Stages",
     "head_lag_mass",
     "name_plateaus",
+    "named_stages",
     "nearest_lag_set",
+    "plateau_levels",
     "plateaus",
+    "steepest_drop",
 ]
 
 
@@ -91,6 +89,57 @@ def name_plateaus(found: Sequence[Plateau], levels: Mapping[str, float]) -> list
     ]
 
 
+@dataclass(frozen=True)
+class Stages:
+    """The plateaus of one loss curve, in order, and its whole drop."""
+
+    found: list[Plateau]
+    drop: float = 0.0
+
+    @property
+    def last(self) -> Plateau:
+        return self.found[-1]
+
+    @property
+    def early(self) -> Plateau | None:
+        """The longest plateau clearly above the last one: by 0.02 nats and by a fifth of the curve's whole drop.
+
+        The second condition tells a stage from the shoulder after a jump.
+        """
+        higher = [each for each in self.found if each.loss > self.last.loss + max(0.02, 0.2 * self.drop)]
+        return max(higher, key=lambda each: each.stop - each.start, default=None)
+
+
+def named_stages(steps: np.ndarray, loss: np.ndarray, names: np.ndarray) -> Stages:
+    """The plateaus of a loss curve, each with the name (one per value of the loss) that is most frequent on it."""
+    found = []
+    for each in plateaus(steps, loss):
+        inside = names[(steps >= each.start) & (steps <= each.stop)]
+        found.append(replace(each, name=Counter(inside.tolist()).most_common(1)[0][0]))
+    whole = Plateau(int(steps[0]), int(steps[-1]), float(loss.mean()), "none")
+    return Stages(found or [whole], float(np.quantile(loss, 0.98) - np.quantile(loss, 0.02)))
+
+
+def plateau_levels(steps: np.ndarray, loss: np.ndarray, gap: float = 0.02) -> int:
+    """How many levels of plateaus, more than `gap` apart, lie above the lowest plateau."""
+    losses = sorted(each.loss for each in plateaus(steps, loss))
+    return sum(higher - lower > gap for lower, higher in pairwise(losses))
+
+
+def steepest_drop(loss: np.ndarray, norm: np.ndarray) -> tuple[float, float]:
+    """The steepest tenth of a loss curve after its first tenth, and the gradient norm there.
+
+    Returns the largest norm around it over the median before it, and its share of the drop after the first tenth.
+    """
+    tenth = len(loss) // 10
+    window = max(2, tenth)
+    drops = loss[tenth:-window] - loss[tenth + window :]
+    start = tenth + int(drops.argmax())
+    around = norm[max(start - 1, 0) : start + window + 1].max()
+    before = np.median(norm[tenth : max(start, tenth + 2)])
+    return float(around / before), float(drops.max() / max(loss[tenth] - loss[-1], 1e-9))
+
+
 @register("lenses")
 def head_lag_mass(
     pattern: Float[Tensor, "*lead head query key"], largest: int, *, skip: int
@@ -141,59 +190,6 @@ def nearest_lag_set(
     names = list(distances)
     table = np.stack([distances[name] for name in names])
     return NearestEstimator([names[index] for index in table.argmin(0)], table.min(0), distances)
-
-
-class AttentionSnapshots:
-    """A training callback that keeps the attention maps of each evaluation; `save` writes them as an animated GIF.
-
-    >>> snapshots = AttentionSnapshots(probe_tokens, names="layers.0.attention.pattern")
-    >>> train(model, world, steps=2000, rng=rng(0), callbacks=[snapshots], every=50)
-    >>> snapshots.save("attention.gif")
-    """
-
-    def __init__(self, inputs: Tensor, *, names: str = "*attention.pattern") -> None:
-        self.inputs, self.names = inputs, names
-        self.steps: list[int] = []
-        self.frames: dict[str, list[np.ndarray]] = {}
-
-    def __call__(self, step: int, model: nn.Module, metrics: object = None) -> None:
-        self.steps.append(step)
-        for name, pattern in attention_maps(model, self.inputs, names=self.names).items():
-            self.frames.setdefault(name, []).append(pattern.float().cpu().numpy())
-
-    def maps(self, name: str) -> np.ndarray:
-        """(evaluation, *member, head, query, key)."""
-        return np.stack(self.frames[name])
-
-    def draw(self, *, member: int | None = None, titles: Sequence[str] = ()) -> FuncAnimation:
-        """An animation of every recorded head over training."""
-        from matplotlib.animation import FuncAnimation
-
-        from sandlab.figures import heatmap, new
-
-        panels = []
-        for name in self.frames:
-            maps = self.maps(name)
-            maps = maps[:, member or 0] if maps.ndim == 5 else maps
-            panels += [(f"{name.split('.')[1]}.{head}", maps[:, head]) for head in range(maps.shape[1])]
-        figure, axes = new(columns=len(panels), width=2.6, height=2.8)
-        for axis, (label, maps) in zip(axes, panels):
-            heatmap(axis, maps[0], title=f"layer.head {label}", low=0.0, high=1.0, bar=False)
-
-        def show(index: int) -> list[AxesImage]:
-            text = titles[index] if index < len(titles) else f"step {self.steps[index]}"
-            figure.suptitle(text, x=0.01, ha="left")
-            for axis, (_, maps) in zip(axes, panels):
-                axis.images[0].set_data(maps[index])
-            return [axis.images[0] for axis in axes]
-
-        return FuncAnimation(figure, show, frames=len(self.steps), interval=120)
-
-    def save(self, path: str | Path, *, member: int | None = None) -> Path:
-        """Write the animation as a GIF."""
-        from sandlab.figures import save_film
-
-        return save_film(self.draw(member=member), path)
 
 
 def _blocks(values: np.ndarray, points: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
 
 from sandlab.errors import integer, require
+from sandlab.lenses.gradients import gradient_norms
 from sandlab.lenses.predictions import log_predictions
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
@@ -33,9 +35,11 @@ __all__ = [
     "covered",
     "enumerate_world",
     "exact_gradient",
+    "exact_gradient_norm",
     "first_layer_weights",
     "key_gradient",
     "monte_carlo_gradient",
+    "population_gradient",
     "random_like",
     "score_gradient",
     "second_layer_bounds",
@@ -72,6 +76,11 @@ def exact_gradient(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     names, parameters = zip(*model.named_parameters())
     gradients = torch.autograd.grad(_loss(model, batch), parameters)
     return dict(zip(names, gradients))
+
+
+def exact_gradient_norm(model: nn.Module, batch: Batch) -> float:
+    """‖∂L/∂θ‖ of the population loss over an enumerated world, all parameters together."""
+    return math.sqrt(sum(float(gradient.square().sum()) for gradient in exact_gradient(model, batch).values()))
 
 
 def score_gradient(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -119,11 +128,10 @@ def stationarity_condition(model: nn.Module, chain: MarkovChain, length: int, la
     for row in rows.unique():
         same = scores[rows == row]
         spread = max(spread, float((same.amax(0) - same.amin(0)).max()))
-    gradients = exact_gradient(model, batch).values()
     return Stationarity(
         score_spread=spread,
         prediction_gap=float((probs - limited).abs().max()),
-        gradient_norm=math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients)),
+        gradient_norm=exact_gradient_norm(model, batch),
         oracle_gap=float((probs - batch.targets[:, 0]).abs().max()),
     )
 
@@ -171,6 +179,17 @@ def monte_carlo_gradient(
         {name: square for name, (square, _) in squares.items()},
         {name: error for name, (_, error) in squares.items()},
     )
+
+
+def population_gradient(model: nn.Module, batch: Batch) -> np.ndarray:
+    """‖E gradient‖ of each member, free of the noise of the batch: √⟨g₁, g₂⟩ of the gradients of two halves (0 if < 0).
+
+    ⟨g₁, g₂⟩ = 2 ‖(g₁ + g₂)/2‖² − (‖g₁‖² + ‖g₂‖²)/2.
+    """
+    half = len(batch) // 2
+    parts = (batch[: 2 * half], batch[:half], batch[half : 2 * half])
+    whole, first, second = (torch.as_tensor(gradient_norms(model, part)["all"]).square() for part in parts)
+    return (2 * whole - (first + second) / 2).clamp(min=0.0).sqrt().cpu().numpy()
 
 
 def covered(tokens: Int[Tensor, "example time"], states: int, order: int) -> Bool[Tensor, "example"]:

@@ -1,23 +1,42 @@
-"""What the studies of this chapter share: the source, the models, and the probes of a training run."""
+"""What the studies of this chapter share: the source, model configs, and the probes of a training run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from sandlab.learning.experiment import Snapshot
+from sandlab.learning.experiment import Experiment, Snapshot
 from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.gradients import gradient_norms
 from sandlab.lenses.ngrams.stages import head_lag_mass, nearest_lag_set
+from sandlab.lenses.ngrams.theory import population_gradient
+from sandlab.models.base import Config, Model, seeded
+from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
 from sandlab.random import rng
-from sandlab.worlds.base import Batch, cross_entropy
+from sandlab.worlds.base import World, cross_entropy
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 SOURCE = "Varre, Yüce and Flammarion 2025, Learning in-context n-grams with transformers"
-SHOWN = 256  # held-out sequences on which attention and predictions are read
+READ = 256  # held-out sequences on which attention and predictions are read
+MAP_SIZE = 24  # positions of the attention maps that are kept: in larger pictures neighbouring lags look the same
+
+
+def simplified(world: InContextNgrams, *, heads: int, query_skip: bool = True) -> SimplifiedTransformerConfig:
+    """The simplified transformer for a world."""
+    return SimplifiedTransformerConfig(vocab=world.states, length=world.length, heads=heads, query_skip=query_skip)
+
+
+def config_of(preset: Callable[..., Model], world: InContextNgrams, **options: str) -> Config:
+    """The config of one of `sandlab.models.ngrams.presets` for a world, with one first-layer head per lag."""
+    with seeded(0):
+        return preset(world.states, world.length, world.order, **options).config
+
+
+def untrained(experiment: Experiment) -> Experiment:
+    """The same experiment with a learning rate of zero: the weights stay as they were drawn."""
+    return replace(experiment, training=replace(experiment.training, lr=0.0))
 
 
 @dataclass(frozen=True)
@@ -31,25 +50,19 @@ class LagMass:
 
 
 def first_layer_maps(now: Snapshot) -> dict[str, Tensor]:
-    """Mean attention maps of the first layer (head, query, key): "maps"."""
-    return {"maps": _first_pattern(now).half()}
+    """Mean attention maps of the first layer on the first positions (head, query, key): "maps"."""
+    return {"maps": _first_pattern(now)[..., :MAP_SIZE, :MAP_SIZE].half()}
 
 
 def nearest_estimator(now: Snapshot) -> dict[str, list[str]]:
     """The counting estimator nearest to the predictions, of all sets of lags, with and without smoothing: "nearest"."""
     assert isinstance(now.world, InContextNgrams)
-    return {"nearest": nearest_lag_set(now.model, now.world, now.batch[:SHOWN], smoothings=(0.0, 0.5))["nearest"]}
-
-
-def weight_norm(now: Snapshot) -> dict[str, Tensor]:
-    """Norm of all weights together: "norms"."""
-    squares = [weight.detach().flatten(1).square().sum(1) for weight in now.model.stacked.values()]
-    return {"norms": torch.stack(squares).sum(0).sqrt()}
+    return {"nearest": nearest_lag_set(now.model, now.world, now.batch[:READ], smoothings=(0.0, 0.5)).name}
 
 
 @dataclass(frozen=True)
 class PopulationGradient:
-    """Norm of the population gradient, estimated from so many fresh sequences: "gradient"."""
+    """Norm of the population gradient, estimated from this many fresh sequences: "gradient"."""
 
     sequences: int
 
@@ -58,22 +71,11 @@ class PopulationGradient:
         return {"gradient": population_gradient(now.model, fresh)}
 
 
-def population_gradient(model: nn.Module, batch: Batch) -> np.ndarray:
-    """‖E gradient‖ of each member, free of the noise of the batch: √⟨g₁, g₂⟩ of the gradients of two halves (0 if < 0).
-
-    ⟨g₁, g₂⟩ = 2 ‖(g₁ + g₂)/2‖² − (‖g₁‖² + ‖g₂‖²)/2.
-    """
-    half = len(batch) // 2
-    parts = (batch[: 2 * half], batch[:half], batch[half : 2 * half])
-    whole, first, second = (torch.as_tensor(gradient_norms(model, part)["all"]).square() for part in parts)
-    return (2 * whole - (first + second) / 2).clamp(min=0.0).sqrt().cpu().numpy()
-
-
-def estimator_losses(world: InContextNgrams, examples: int = 16384) -> dict[str, float]:
+def estimator_losses(world: World, examples: int = 16384) -> dict[str, float]:
     """Losses of the add-α counting estimators, by name."""
     test = world.sample(examples, rng=rng(1, "levels"))
     return {name: float(cross_entropy(estimate(test), test)) for name, estimate in world.baselines().items()}
 
 
 def _first_pattern(now: Snapshot) -> Tensor:
-    return next(iter(attention_maps(now.model, now.batch[:SHOWN].inputs).values()))
+    return next(iter(attention_maps(now.model, now.batch[:READ].inputs).values()))

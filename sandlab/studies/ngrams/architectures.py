@@ -1,188 +1,134 @@
-"""Fig. 4 and Fig. 5: the same stages in ordinary attention-only transformers, and which lag comes first."""
+"""The same stages in ordinary attention-only transformers.
+
+Three states, length 32, Dirichlet(1) rows, width S + T = 35, two heads then one, Adam with rate 0.005.
+
+The loss starts at log 3 (zero readout), pauses at the unigram, then at the bigram, then drops to the trigram; the
+right panel shows the attention mass of the first-layer heads on each lag.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.ngrams.runs import SOURCE, Run, estimator_losses, split_seeds, train_run
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.models.base import Config
+from sandlab.models.ngrams.presets import cat_tf, tf_additive, tf_additive_mlp
+from sandlab.studies.claims import Mean, NotMeasured
+from sandlab.studies.ngrams._shared import SOURCE, LagMass, config_of, estimator_losses, simplified, untrained
+from sandlab.studies.study import Lab, Study
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
-ADDITIVE = Run(
-    model="additive one-hot", states=3, length=32, concentration=1.0, steps=900, lr=0.005, weight_decay=1e-4, looks=60
-)
-FIRST = Run(steps=1600, looks=80, test=1024)
+ONE_HOT, LEARNED = "additive one-hot", "additive learned"
+MODELS: dict[str, Callable[[InContextNgrams], Config]] = {
+    ONE_HOT: lambda world: config_of(tf_additive, world),
+    LEARNED: lambda world: config_of(tf_additive, world, embedding="learned"),
+    "disentangled": lambda world: config_of(cat_tf, world),
+    "simplified": lambda world: simplified(world, heads=world.order),
+    "additive with feed-forward": lambda world: config_of(tf_additive_mlp, world),
+}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds per architecture and the run that they share."""
+    """The experiment with one-hot embeddings, and the names of the architectures that are trained in the same way."""
 
-    seeds: int = 3
-    run: Run = ADDITIVE
-    models: tuple[str, ...] = ("additive one-hot",)
+    experiment: Experiment
+    models: tuple[str, ...] = (ONE_HOT,)
 
 
-@study(
+WORLD = InContextNgrams(states=3, order=2, length=32, concentration=1.0)
+QUICK = Experiment(
+    world=WORLD,
+    model=MODELS[ONE_HOT](WORLD),
+    training=Training(steps=900, batch_size=128, lr=0.005, weight_decay=1e-4, evals=60, eval_examples=4096),
+    seeds=3,
+    probes=(LagMass(WORLD.order),),
+)
+FULL = replace(QUICK, seeds=16, training=replace(QUICK.training, steps=4096, evals=128, eval_examples=16384))
+study = Study(
     "ngrams/architectures",
     title="Ordinary transformers take the same stairs",
-    source=f"{SOURCE}, Figure 4",
-    quick=Settings(),
-    full=Settings(
-        seeds=16,
-        run=replace(ADDITIVE, steps=4096, looks=128, test=16384),
-        models=("additive one-hot", "additive learned", "disentangled", "simplified", "additive with feed-forward"),
-    ),
-    claims=[
-        Claim(
-            "learns-trigram",
-            "An attention-only transformer with residual addition learns the in-context trigram.",
-            f"{SOURCE}, Figure 4",
-            "final test loss, one-hot embeddings (Bayes 0.953)",
-            Below(0.99),
-            paper="0.970",
-        ),
-        Claim(
-            "two-heads",
-            "Its two first-layer heads look one and two tokens back.",
-            f"{SOURCE}, Figure 4",
-            "smaller of the largest masses on lag 1 and lag 2 over heads, at the end",
-            Above(0.6),
-            paper="own runs: 0.92 and 0.90",
-        ),
-        Claim(
-            "one-hot-faster",
-            "One-hot embeddings are not slower than learned ones.",
-            f"{SOURCE}, Figure 4",
-            "step at which the loss passes 1.0, one-hot minus learned",
-            Below(0.0),
-            presets=("full",),
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 4",
+    quick=Settings(QUICK),
+    full=Settings(FULL, tuple(MODELS)),
+    null=Settings(untrained(QUICK)),
 )
-def architectures(config: Settings, lab: Lab) -> Outcome:
-    """Three states, length 32, Dirichlet(1) rows, width S + T = 35, two heads then one, Adam with rate 0.005.
-
-    The loss starts at log 3 (zero readout), pauses at the unigram, then at the bigram, then falls to the trigram; the
-    right panels show the mass of the first-layer heads on each lag.
-    """
-    runs = {model: replace(config.run, model=model) for model in config.models}
-    jobs = [(model, part) for model, run in runs.items() for part in split_seeds(run, config.seeds, lab.device)]
-    results: dict[str, list[dict[str, Any]]] = {model: [] for model in runs}
-    for (model, _), found in zip(jobs, lab.map(train_run, [part for _, part in jobs], label="architectures")):
-        results[model].append(found)
-    joined = {model: _join(parts) for model, parts in results.items()}
-    main = joined["additive one-hot"]
-    last = main["mass"][:, -1]
-    measurements: dict[str, Any] = {
-        "learns-trigram": main["loss"][:, -1],
-        "two-heads": np.minimum(last[:, :, 1].max(1), last[:, :, 2].max(1)),
-    }
-    if "additive learned" in joined:
-        measurements["one-hot-faster"] = _passes(main) - _passes(joined["additive learned"])
-    return Outcome(measurements, {"loss": _draw(joined, estimator_losses(config.run))})
-
-
-def _join(results: list[dict[str, Any]]) -> dict[str, Any]:
-    joined = {name: np.concatenate([result[name] for result in results]) for name in ("loss", "mass")}
-    return joined | {"steps": results[0]["steps"]}
-
-
-def _passes(run: dict[str, Any], level: float = 1.0) -> np.ndarray:
-    below = run["loss"] < level
-    first = np.where(below.any(1), below.argmax(1), below.shape[1] - 1)
-    return run["steps"][first]
-
-
-def _draw(joined: dict[str, dict[str, Any]], levels: dict[str, float]) -> Any:
-    figure, axes = figures.new(columns=2, width=4.6, height=3.2)
-    for model, run in joined.items():
-        figures.band(axes[0], run["steps"], run["loss"], label=model)
-    figures.levels(axes[0], levels)
-    axes[0].set(title="test loss", xlabel="training step", ylabel="nats")
-    axes[0].legend(loc="upper right")
-    run = joined["additive one-hot"]
-    for lag in (1, 2):
-        figures.band(axes[1], run["steps"], run["mass"][:, :, :, lag].max(2), label=f"lag {lag}")
-    axes[1].set(title="one-hot: best head on each lag", xlabel="training step", ylabel="attention mass", ylim=(0, 1))
-    axes[1].legend()
-    return figure
 
 
 @dataclass(frozen=True)
-class LagSettings:
-    """Seeds of the ordinary model, and of the one whose query cannot see its own token."""
+class Results:
+    """Runs by the name of the architecture, and the losses of the estimators."""
 
-    seeds: int = 5
-    run: Run = FIRST
+    runs: dict[str, Runs]
+    levels: dict[str, float]
+
+    @property
+    def one_hot(self) -> Runs:
+        return self.runs[ONE_HOT]
 
 
-@study(
-    "ngrams/first-lag",
-    title="The previous token always comes first",
-    source=f"{SOURCE}, Figure 5",
-    quick=LagSettings(),
-    full=LagSettings(seeds=32, run=replace(FIRST, steps=6000, looks=200, test=8192)),
-    claims=[
-        Claim(
-            "lag-1-first",
-            "In every seed the first lag that a head settles on is 1.",
-            f"{SOURCE}, Figure 5",
-            "share of seeds in which lag 1 passes a mass of 0.3 before lag 2 does",
-            Above(0.5),
-            over="share",
-            paper="always",
-        ),
-        Claim(
-            "no-lag-2-yet",
-            "At step 1600 no head looks two tokens back.",
-            f"{SOURCE}, Figure 5",
-            "largest mass on lag 2 at step 1600",
-            Below(0.2),
-        ),
-        Claim(
-            "skip-matters",
-            "Without the skip connection on the query side the head start of lag 1 is smaller.",
-            "conjecture of the source, tested here",
-            "largest mass on lag 1 at step 400, with minus without the query's own token",
-            Above(0.0),
-        ),
-    ],
-)
-def first_lag(config: LagSettings, lab: Lab) -> Outcome:
-    """Five states, length 32, Dirichlet(½), two heads, over seeds; plus the same without the query's own token.
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    world = settings.experiment.world
+    assert isinstance(world, InContextNgrams)
+    experiments = [replace(settings.experiment, model=MODELS[name](world)) for name in settings.models]
+    runs = lab.train(experiments, label="architectures")
+    return Results(dict(zip(settings.models, runs)), estimator_losses(world))
 
-    Matching x_T with x_{j−1} needs one head, because x_T itself is in the stream; matching x_{T−1} with x_{j−2} needs
-    two. The source conjectures that this is why lag 1 comes first. Taking block 0 from the query removes the
-    difference: lag 1 then needs two heads as well.
+
+@study.claim(Mean(below=0.99), at="Figure 4", paper="0.970")
+def learns_trigram(results: Results) -> np.ndarray:
+    """An attention-only transformer with residual addition learns the in-context trigram.
+
+    Final test loss, one-hot embeddings (Bayes 0.953).
     """
-    plain = split_seeds(config.run, config.seeds, lab.device)
-    cut = split_seeds(replace(config.run, query_skip=False), config.seeds, lab.device)
-    found = lab.map(train_run, [*plain, *cut], label="seeds")
-    first, second = _join(found[: len(plain)]), _join(found[len(plain) :])
-    steps = first["steps"]
-    masses = {lag: first["mass"][:, :, :, lag].max(2) for lag in (1, 2)}
-    arrival = {lag: _arrival(mass, steps) for lag, mass in masses.items()}
-    early, late = int(np.abs(steps - 400).argmin()), int(np.abs(steps - 1600).argmin())
-    measurements: dict[str, Any] = {
-        "lag-1-first": (arrival[1] < arrival[2]).astype(float),
-        "no-lag-2-yet": masses[2][:, late],
-        "skip-matters": masses[1][:, early] - second["mass"][:, early, :, 1].max(1),
-    }
-    figure, axes = figures.new(columns=2, width=4.2, height=3.0)
-    for axis, run, title in ((axes[0], first, "query sees its token"), (axes[1], second, "query does not")):
-        for lag in (1, 2):
-            figures.band(axis, steps, run["mass"][:, :, :, lag].max(2), label=f"lag {lag}")
-        axis.set(title=title, xlabel="training step", ylabel="mass of the best head", ylim=(0, 1))
-    axes[0].legend()
-    return Outcome(measurements, {"lags": figure})
+    return results.one_hot.metrics["loss"][:, -1]
 
 
-def _arrival(mass: np.ndarray, steps: np.ndarray, level: float = 0.3) -> np.ndarray:
-    """First step at which the mass passes the level (after the end, if it never does)."""
-    above = mass > level
-    return np.where(above.any(1), steps[above.argmax(1)], steps[-1] + 1)
+@study.claim(Mean(above=0.6), at="Figure 4", paper="own runs: 0.92 and 0.90")
+def two_heads(results: Results) -> np.ndarray:
+    """Its two first-layer heads look one and two tokens back.
+
+    Smaller of the largest masses on lag 1 and lag 2 over heads, at the end.
+    """
+    return results.one_hot.metrics["mass"][:, -1, :, 1:3].max(1).min(-1)
+
+
+@study.claim(Mean(below=0.0), at="Figure 4", presets=("full",))
+def one_hot_faster(results: Results) -> np.ndarray:
+    """One-hot embeddings are not slower than learned ones.
+
+    Step at which the loss falls below 1.0, one-hot minus learned.
+    """
+    if LEARNED not in results.runs:
+        raise NotMeasured(f"a run of {LEARNED!r}")
+    return first_step_below(results.one_hot) - first_step_below(results.runs[LEARNED])
+
+
+def first_step_below(runs: Runs, level: float = 1.0) -> np.ndarray:
+    """First evaluated step of each seed with a loss below the level; the last one if there is none."""
+    below = runs.metrics["loss"] < level
+    first = np.where(below.any(1), below.argmax(1), below.shape[1] - 1)
+    return runs.eval_steps[first]
+
+
+@study.figure
+def loss(results: Results) -> Figure:
+    figure, axes = figures.new(columns=2, width=4.6, height=3.2)
+    for name, runs in results.runs.items():
+        figures.band(axes[0], runs.eval_steps, runs.metrics["loss"], label=name)
+    figures.levels(axes[0], results.levels)
+    axes[0].set(title="test loss", xlabel="training step", ylabel="nats")
+    axes[0].legend(loc="upper right")
+    for lag in (1, 2):
+        best = results.one_hot.metrics["mass"][:, :, :, lag].max(2)
+        figures.band(axes[1], results.one_hot.eval_steps, best, label=f"lag {lag}")
+    axes[1].set(title="one-hot: best head on each lag", xlabel="training step", ylabel="attention mass", ylim=(0, 1))
+    axes[1].legend()
+    return figure

@@ -27,24 +27,19 @@ source does not fit its own figure (α = 1 does); see the errata.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
-from sandlab.lenses.ngrams.stages import Plateau, plateaus
-from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
-from sandlab.studies.claims import Mean, Share
-from sandlab.studies.ngrams._shared import SOURCE, LagMass, estimator_losses, first_layer_maps, nearest_estimator
+from sandlab.lenses.ngrams.pictures import draw_stages
+from sandlab.lenses.ngrams.stages import Plateau, Stages, named_stages
+from sandlab.studies.claims import Mean, NotMeasured, Share
+from sandlab.studies.ngrams import _shared as shared
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.ngrams.in_context import InContextNgrams
-
-SHOWN = 24  # positions of the attention maps that are drawn: neighbouring lags cannot be told apart in larger ones
-NOTHING = [float("nan")]  # no run has the plateau that a claim is about
 
 
 def experiment(
@@ -53,10 +48,10 @@ def experiment(
     """The simplified transformer on in-context n-grams."""
     return Experiment(
         world=world,
-        model=SimplifiedTransformerConfig(vocab=world.states, length=world.length, heads=heads),
+        model=shared.simplified(world, heads=heads),
         training=Training(steps=steps, batch_size=128, lr=0.01, evals=evals, eval_examples=examples),
         seeds=seeds,
-        probes=(LagMass(world.order), first_layer_maps, nearest_estimator),
+        probes=(shared.LagMass(world.order), shared.first_layer_maps, shared.nearest_estimator),
     )
 
 
@@ -78,39 +73,15 @@ QUICK = Settings(
 study = Study(
     "ngrams/stages",
     title="One n-gram after the other: plateaus of the loss are sub-n-grams",
-    source=SOURCE,
+    source=shared.SOURCE,
     at="Figures 1 and 3",
     quick=QUICK,
     full=Settings(
         trigram=experiment(PUBLISHED, heads=2, steps=16384, evals=200, seeds=32, examples=4096),
         fourgram=experiment(FOURGRAM, heads=3, steps=2600, evals=130, seeds=16, examples=4096),
     ),
-    null=Settings(
-        trigram=replace(QUICK.trigram, training=replace(QUICK.trigram.training, lr=0.0)),
-        fourgram=replace(QUICK.fourgram, training=replace(QUICK.fourgram.training, lr=0.0)),
-    ),
+    null=Settings(shared.untrained(QUICK.trigram), shared.untrained(QUICK.fourgram)),
 )
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The plateaus of one seed, each named by the estimator nearest to the predictions made on it; the whole drop."""
-
-    found: list[Plateau]
-    drop: float = 0.0
-
-    @property
-    def last(self) -> Plateau:
-        return self.found[-1]
-
-    @property
-    def early(self) -> Plateau | None:
-        """The longest plateau clearly above the last one: by 0.02 nats and by a fifth of the curve's whole drop.
-
-        The second condition tells a stage from the shoulder after a jump.
-        """
-        higher = [each for each in self.found if each.loss > self.last.loss + max(0.02, 0.2 * self.drop)]
-        return max(higher, key=lambda each: each.stop - each.start, default=None)
 
 
 @dataclass(frozen=True)
@@ -120,37 +91,27 @@ class Task:
     runs: Runs
     levels: dict[str, float]
 
-    @cached_property
+    @property
     def loss(self) -> np.ndarray:
         return self.runs.metrics["loss"]
 
-    @cached_property
+    @property
     def mass(self) -> np.ndarray:
         """(seed, evaluation, head, lag)"""
         return self.runs.metrics["mass"]
 
     @cached_property
     def stages(self) -> list[Stages]:
-        return [self._stages(seed) for seed in range(len(self.runs))]
+        curves = zip(self.loss, self.runs.metrics["nearest"])
+        return [named_stages(self.runs.eval_steps, loss, names) for loss, names in curves]
 
     @property
     def early(self) -> list[tuple[int, Plateau]]:
         """(seed, plateau clearly above the last one) of every seed that has one."""
-        return [(seed, each.early) for seed, each in enumerate(self.stages) if each.early is not None]
-
-    def _stages(self, seed: int) -> Stages:
-        """Plateaus of one curve, each with the name that is nearest most often during it."""
-        named, steps, curve = [], self.runs.eval_steps, self.loss[seed]
-        for each in plateaus(steps, curve):
-            inside = (steps >= each.start) & (steps <= each.stop)
-            names = Counter(self.runs.metrics["nearest"][seed][inside].tolist())
-            named.append(replace(each, name=names.most_common(1)[0][0]))
-        whole = Plateau(int(steps[0]), int(steps[-1]), float(curve.mean()), "none")
-        return Stages(named or [whole], float(np.quantile(curve, 0.98) - np.quantile(curve, 0.02)))
-
-    def middle(self, plateau: Plateau) -> int:
-        """Index of the evaluation in the middle of a plateau."""
-        return int(np.abs(self.runs.eval_steps - (plateau.start + plateau.stop) / 2).argmin())
+        found = [(seed, each.early) for seed, each in enumerate(self.stages) if each.early is not None]
+        if not found:
+            raise NotMeasured("a plateau clearly above the last one")
+        return found
 
 
 @dataclass(frozen=True)
@@ -162,9 +123,8 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     trigram, fourgram = lab.train([settings.trigram, settings.fourgram], label="n-gram runs")
-    tasks = (settings.trigram.world, settings.fourgram.world)
-    first, second = (estimator_losses(world) for world in tasks if isinstance(world, InContextNgrams))
-    return Results(Task(trigram, first), Task(fourgram, second))
+    levels = [shared.estimator_losses(each.world) for each in (settings.trigram, settings.fourgram)]
+    return Results(Task(trigram, levels[0]), Task(fourgram, levels[1]))
 
 
 @study.claim(Share(above=0.5), at="Figures 1 and 3", presets=("quick",))
@@ -192,7 +152,7 @@ def plateau_level(results: Results) -> list[float]:
 
     Loss of the plateau minus the bigram's (add-α).
     """
-    return [plateau.loss - results.trigram.levels["bigram"] for _, plateau in results.trigram.early] or NOTHING
+    return [plateau.loss - results.trigram.levels["bigram"] for _, plateau in results.trigram.early]
 
 
 @study.claim(Share(above=0.5), at="Figure 3")
@@ -201,7 +161,7 @@ def plateau_is_sub_trigram(results: Results) -> list[bool]:
 
     Share of those plateaus whose nearest estimator is the unigram or the bigram.
     """
-    return [plateau.name in ("unigram", "bigram") for _, plateau in results.trigram.early] or [False]
+    return [plateau.name in ("unigram", "bigram") for _, plateau in results.trigram.early]
 
 
 @study.claim(Share(above=0.5), at="Figure 3", presets=("quick",))
@@ -210,7 +170,7 @@ def plateau_is_bigram(results: Results) -> list[bool]:
 
     Share of those plateaus whose nearest estimator is the bigram.
     """
-    return [plateau.name == "bigram" for _, plateau in results.trigram.early] or [False]
+    return [plateau.name == "bigram" for _, plateau in results.trigram.early]
 
 
 @study.claim(Share(above=0.5), at="Figure 3")
@@ -238,9 +198,9 @@ def lag_1_first(results: Results) -> list[float]:
 
     Largest mass on lag 2 over heads minus largest mass on lag 1, in the middle of the plateau.
     """
-    task = results.trigram
-    masses = [task.mass[seed, task.middle(plateau)] for seed, plateau in task.early]
-    return [float(mass[:, 2].max() - mass[:, 1].max()) for mass in masses] or NOTHING
+    steps, best = results.trigram.runs.eval_steps, results.trigram.mass.max(2)
+    middles = [(seed, np.abs(steps - (each.start + each.stop) / 2).argmin()) for seed, each in results.trigram.early]
+    return [float(best[seed, index, 2] - best[seed, index, 1]) for seed, index in middles]
 
 
 @study.claim(Mean(above=0.35), at="Figure 3")
@@ -280,13 +240,14 @@ def end_of_4_gram(results: Results) -> np.ndarray:
 
 
 @study.table
-def plateaus_of_each_run(results: Results) -> Rows:
-    return [
+def plateau_table(results: Results) -> dict[str, Rows]:
+    rows = [
         {"task": name, "seed": seed, "from": each.start, "to": each.stop, "loss": each.loss, "nearest": each.name}
         for name, task in (("trigram", results.trigram), ("4-gram", results.fourgram))
         for seed, stages in enumerate(task.stages)
         for each in stages.found
     ]
+    return {"plateaus": rows}
 
 
 @study.figure
@@ -295,36 +256,6 @@ def curves(results: Results) -> dict[str, Figure]:
 
 
 def draw(name: str, task: Task) -> Figure:
-    """Attention maps of the first seed at four moments, above the loss curves."""
-    maps, steps, moments = task.runs.metrics["maps"][0], task.runs.eval_steps, shown_moments(task)
-    heads = maps.shape[1]
-    figure, axes = figures.new(columns=len(moments), rows=heads + 1, width=2.5, height=2.1)
-    for head in range(heads):
-        for column, moment in enumerate(moments):
-            axis = axes[head * len(moments) + column]
-            corner = maps[moment, head, :SHOWN, :SHOWN].astype(float)
-            title = f"head {head + 1}, step {steps[moment]}"
-            figures.heatmap(axis, corner, title=title, low=0.0, high=1.0, bar=False)
-            axis.title.set_fontsize(8.5)
-            axis.tick_params(labelsize=6)
-    grid = axes[heads * len(moments)].get_gridspec()
-    for axis in axes[heads * len(moments) :]:
-        axis.remove()
-    curve = figure.add_subplot(grid[heads, :])
-    for seed, losses in enumerate(task.loss[:8]):
-        shade = 1.0 if seed == 0 else 0.35
-        curve.plot(steps, losses, color=figures.COLOURS[0], alpha=shade, linewidth=1.2, linestyle="-")
-    for each in task.stages[0].found:
-        curve.axvspan(each.start, each.stop, color=figures.COLOURS[3], alpha=0.18, linewidth=0)
-    figures.levels(curve, {estimator: loss for estimator, loss in task.levels.items() if estimator != "uniform"})
-    title = f"{name}: plateaus found in the first seed are shaded"
-    curve.set(title=title, xlabel="training step", ylabel="test loss")
-    return figure
-
-
-def shown_moments(task: Task) -> list[int]:
-    """Four evaluations of the first seed: the start, its first plateaus, the end."""
-    count = len(task.runs.eval_steps)
-    chosen = {0, count - 1, *(task.middle(each) for each in task.stages[0].found[:2])}
-    spare = [index for index in (count // 3, 2 * count // 3) if index not in chosen]
-    return sorted([*chosen, *spare[: 4 - len(chosen)]])
+    levels = {estimator: loss for estimator, loss in task.levels.items() if estimator != "uniform"}
+    maps, title = task.runs.metrics["maps"][0], f"{name}: plateaus found in the first seed are shaded"
+    return draw_stages(task.runs.eval_steps, task.loss[:8], maps, task.stages[0], levels, title=title)

@@ -1,12 +1,20 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 import sandlab as sl
 from sandlab.circuits.ngrams.counting import lag_set_estimator, ngram_estimator
-from sandlab.lenses.ngrams.stages import AttentionSnapshots, head_lag_mass, name_plateaus, nearest_lag_set, plateaus
+from sandlab.lenses.ngrams.stages import (
+    Plateau,
+    Stages,
+    head_lag_mass,
+    name_plateaus,
+    named_stages,
+    nearest_lag_set,
+    plateau_levels,
+    plateaus,
+    steepest_drop,
+)
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 
@@ -65,12 +73,32 @@ def test_a_circuit_is_nearest_to_the_estimator_it_computes(lags: tuple[int, ...]
     assert float(found.distance[0]) < 0.1
 
 
-def test_snapshots_keep_a_frame_per_evaluation_and_can_be_saved(tmp_path: Path) -> None:
-    world = InContextNgrams(states=3, order=2, length=8)
-    model = sl.models.SimplifiedTransformer(vocab=3, length=8, heads=2)
-    snapshots = AttentionSnapshots(world.sample(1, rng=sl.rng(2)).inputs, names="layers.0.attention.pattern")
-    sl.learning.train(model, world, steps=6, batch_size=8, rng=sl.rng(3), callbacks=[snapshots], every=2)
-    assert snapshots.steps == [0, 2, 4, 6]
-    assert snapshots.maps("layers.0.attention.pattern").shape == (4, 2, 8, 8)
-    path = snapshots.save(tmp_path / "snapshots.gif")
-    assert path.read_bytes()[:3] == b"GIF"
+def test_the_early_plateau_is_the_longest_clearly_above_the_last() -> None:
+    stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 15, 0.99), Plateau(16, 40, 0.905), Plateau(41, 50, 0.9)])
+    assert stages.early == Plateau(6, 15, 0.99) and stages.last.loss == 0.9
+    assert Stages([Plateau(0, 9, 1.0)]).early is None
+    # After a jump of 0.3 a shoulder 0.03 above the end is no stage of its own.
+    assert Stages([Plateau(0, 5, 0.78), Plateau(6, 20, 0.75)], drop=0.3).early is None
+
+
+def test_a_plateau_is_named_by_what_is_nearest_most_often_on_it() -> None:
+    steps = np.arange(0, 1000, 10)
+    names = np.where(steps < 480, "bigram", "trigram")
+    found = named_stages(steps, np.where(steps < 500, 1.0, 0.7), names)
+    assert [each.name for each in found.found] == ["bigram", "trigram"] and found.drop == pytest.approx(0.3)
+    none = named_stages(steps, 1 - steps / 1000, names)
+    assert [each.name for each in none.found] == ["none"]
+
+
+def test_levels_closer_than_two_hundredths_are_one() -> None:
+    steps = np.arange(0, 1000, 10)
+    stairs = 1.0 + 0.05 * (steps < 300) + 0.1 * (steps < 600)
+    assert plateau_levels(steps, stairs) == 2
+    assert plateau_levels(steps, np.where(steps < 500, 1.01, 1.0)) == 0
+
+
+def test_the_steepest_drop_is_read_with_the_gradient_around_it() -> None:
+    loss = np.concatenate([np.linspace(3, 1, 20), np.ones(60), np.linspace(1, 0.5, 10), np.full(110, 0.5)])
+    norm = np.where(np.abs(np.arange(200) - 85) < 6, 6.0, 2.0)
+    burst, share = steepest_drop(loss, norm)
+    assert burst == 3.0 and share == pytest.approx(1.0)

@@ -9,8 +9,7 @@ from claim_cases import check
 from stand_in import LAB
 
 from sandlab.learning.experiment import Runs, Training
-from sandlab.lenses.ngrams.stages import Plateau
-from sandlab.studies.ngrams.stages import QUICK, Results, Stages, Task, study
+from sandlab.studies.ngrams.stages import QUICK, Results, Task, study
 
 LEVELS = {"uniform": 1.1, "unigram": 1.0, "bigram": 0.9, "trigram": 0.72}
 
@@ -40,14 +39,6 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     wrong = runs([1.1, 1.0, 0.97], ["trigram", "trigram", "unigram"], [0, 2, 1])
     pairs = ((three, three), (wrong, flat), (flat, wrong))
     check(study, *(Results(Task(each, LEVELS), Task(again, LEVELS | {"trigram": 0.9})) for each, again in pairs))
-
-
-def test_the_early_plateau_is_the_longest_clearly_above_the_last() -> None:
-    stages = Stages([Plateau(0, 5, 1.0), Plateau(6, 15, 0.99), Plateau(16, 40, 0.905), Plateau(41, 50, 0.9)])
-    assert stages.early == Plateau(6, 15, 0.99) and stages.last.loss == 0.9
-    assert Stages([Plateau(0, 9, 1.0)]).early is None
-    # After a jump of 0.3 a shoulder 0.03 above the end is no stage of its own.
-    assert Stages([Plateau(0, 5, 0.78), Plateau(6, 20, 0.75)], drop=0.3).early is None
 
 
 def test_a_small_run_measures_every_claim_of_the_quick_preset_and_draws_both_tasks() -> None:
