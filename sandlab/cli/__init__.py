@@ -6,11 +6,14 @@ Nothing heavy is imported before a command needs it. A room may bring commands o
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,7 +22,7 @@ from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
 
-CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, INTERRUPTED = 1, 2, 3, 130
+CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, BUG, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 def _make() -> typer.Typer:
@@ -51,10 +54,23 @@ def _options(
 app = _make()
 
 
+class Terminated(BaseException):
+    """The system asked the process to end (SIGTERM, SIGHUP)."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point. Exit codes: 1 a claim fails that held in its source, 2 bad input, 3 could not finish, 130 Ctrl-C."""
+    """Entry point. Exit codes: 0; 1 a claim fails that held in its source; 2 bad input; 3 the machine failed (disk,
+    permissions, cluster) or a job could not finish; 4 a bug; 130 Ctrl-C; 143 and 129 SIGTERM and SIGHUP."""
     warnings.showwarning = lambda message, *_about: print(f"sandlab: {message}", file=sys.stderr)
-    sys.exit(call(list(sys.argv[1:] if arguments is None else arguments)))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    try:
+        code = call(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: what Python writes at its end has no place
+        code = 0
+    sys.exit(code)
 
 
 def call(arguments: list[str]) -> int:
@@ -68,17 +84,41 @@ def call(arguments: list[str]) -> int:
         return _say(str(problem), BAD_INPUT)
     except (typer.Abort, KeyboardInterrupt):
         return _say("interrupted: what was finished is kept, the same command goes on from there", INTERRUPTED)
+    except Terminated as end:
+        return _say("ended by the system: what was finished is kept, the same command goes on from there", end.args[0])
     except typer.Exit as end:
         return end.exit_code
-    except Exception as problem:
-        if hasattr(problem, "show") and hasattr(problem, "exit_code"):  # a mistake on the command line
-            problem.show()
-            return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
-        if type(problem).__name__ in ("JobFailed", "StoreFull"):
-            return _say(str(problem), COULD_NOT_FINISH)
+    except BrokenPipeError:
         raise
+    except Exception as problem:
+        return _explain(problem, arguments)
 
 
-def _say(message: Any, code: int) -> int:
+def _explain(problem: Exception, arguments: list[str]) -> int:
+    """Say in a sentence what went wrong, by its kind."""
+    import sqlite3
+
+    import click
+
+    if isinstance(problem, click.ClickException):  # a mistake on the command line
+        problem.show()
+        return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
+    if isinstance(problem, FloatingPointError):  # a training whose loss became infinite
+        return _say(str(problem), BAD_INPUT)
+    if type(problem).__name__ in ("JobFailed", "StoreFull"):
+        return _say(str(problem), COULD_NOT_FINISH)
+    if isinstance(problem, (OSError, sqlite3.Error, MemoryError)):
+        return _say(
+            f"the machine failed ({type(problem).__name__}: {problem}): nothing finished is lost", COULD_NOT_FINISH
+        )
+    print("".join(traceback.format_exception(problem)), file=sys.stderr)
+    return _say("this is a bug of SandLab: please report it with the lines above", BUG)
+
+
+def _end(number: int, _frame: object) -> None:
+    raise Terminated(128 + number)
+
+
+def _say(message: str, code: int) -> int:
     print(f"sandlab: {message}", file=sys.stderr)
     return code

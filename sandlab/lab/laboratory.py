@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import typing
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from typing import Any, TypeVar
 
 from sandlab.lab._exec.executors import Executor, Local
 from sandlab.lab._exec.jobs import Done, Failed, Task, tasks_of
-from sandlab.lab._store.codec import decode
+from sandlab.lab._store.cache import Damaged
+from sandlab.lab._store.codec import Payload, decode
 from sandlab.lab._store.files import FileLock
-from sandlab.lab._store.plain import Facts
 from sandlab.lab._store.store import Store
 from sandlab.studies.study import Lab
 
@@ -68,7 +69,8 @@ class Laboratory(Lab):
         self.device = device
         self.progress = progress or (lambda _progress: None)
         self.counts = {"jobs": 0, "cached": 0, "computed": 0, "retried": 0}
-        self._since = 0.0 if resume else time.time()
+        self.resume = resume
+        self.own: set[str] = set()
 
     def map(
         self,
@@ -81,22 +83,22 @@ class Laboratory(Lab):
         """Results of `job` for each config, in order; finished ones come from the cache."""
         tasks = tasks_of(job, configs, given, self.store.checkpoints)
         unique = {each.key: each for each in tasks}
-        found = _Round(self, unique, label or job.__name__).finish()
-        hint = typing.get_type_hints(job).get("return", Any)
-        return [decode(found[each.key], hint) for each in tasks]
+        hint = typing.get_type_hints(job).get("return", object)
+        found = _Round(self, unique, label or job.__name__, hint).finish()
+        return [found[each.key] for each in tasks]
 
-    def known(self, key: str) -> Any:
+    def known(self, key: str) -> Payload | None:
         """The encoded result of a key when the store has one that may be used."""
-        entry = self.store.cache.read(key)
-        return entry.payload if entry is not None and entry.created >= self._since else None
+        entry = self.store.cache.read(key) if self.resume or key in self.own else None
+        return None if entry is None else entry.payload
 
 
 class _Round:
     """One `map`: what waits, what runs, what is done."""
 
-    def __init__(self, lab: Laboratory, tasks: dict[str, Task], label: str) -> None:
-        self.lab = lab
-        self.results: Facts = {}
+    def __init__(self, lab: Laboratory, tasks: dict[str, Task], label: str, hint: object) -> None:
+        self.lab, self.hint = lab, hint
+        self.results: dict[str, Any] = {}
         self.running: dict[str, FileLock] = {}
         self.tries: dict[str, int] = {}
         self.not_before: dict[str, float] = {}
@@ -108,7 +110,7 @@ class _Round:
         self.executor: Executor = Local() if alone else lab.executor
         lab.counts["jobs"] += len(tasks)
 
-    def finish(self) -> Facts:
+    def finish(self) -> dict[str, Any]:
         """Run until every task has a result; the first failure that another try cannot mend is raised."""
         self._show()
         try:
@@ -162,7 +164,12 @@ class _Round:
         payload = self.lab.known(key)
         if payload is None:
             return False
-        self.results[key] = payload
+        try:
+            self.results[key] = decode(payload, self.hint)
+        except Exception as problem:  # whole by its checksum and yet no result: written by other hands
+            path = self.lab.store.cache.path(key)
+            warnings.warn(f"{path} is damaged ({problem}): it is computed again", Damaged, stacklevel=2)
+            return False
         self.progress.done += 1
         self.progress.cached += 1
         self.lab.counts["cached"] += 1
@@ -173,7 +180,8 @@ class _Round:
         try:
             if isinstance(outcome, Done):
                 self.lab.store.keep(each, outcome)
-                self.results[each.key] = outcome.payload
+                self.lab.own.add(each.key)
+                self.results[each.key] = decode(outcome.payload, self.hint)
                 self.progress.done += 1
                 self.lab.counts["computed"] += 1
             else:

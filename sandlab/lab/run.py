@@ -123,11 +123,9 @@ def run(
     }
     files = {**_files(outcome), "environment.json": _json(environment(device))}
     with opened.lock(key):
-        # The same study finished elsewhere while this one ran: one of the two equal results is enough.
-        twin = opened.finished(key)
-        if twin is not None and twin.finished >= started:
-            return load_report(twin)
-        return load_report(opened.save(about, files))
+        # The same study may have finished elsewhere while this one ran: one of two equal results is enough.
+        twin = opened.finished(key) if resume else None
+        return load_report(opened.save(about, files) if twin is None else twin)
 
 
 def load_report(record: Record, *, reused: bool = False) -> Report:

@@ -162,7 +162,7 @@ def execute(task: Task) -> Done | Failed:
     try:
         with _threads(max(1, int(task.resources.cpus))), scratch_folder(Path(task.scratch) if task.scratch else None):
             payload = encode(task.job(task.config, *task.given))
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:  # a job that calls sys.exit has no result
         transient = isinstance(problem, (MemoryError, ConnectionError)) or type(problem).__name__ == "OutOfMemoryError"
         return Failed(type(problem).__name__, str(problem), traceback.format_exc(), transient)
     return Done(payload, time.perf_counter() - start)

@@ -41,6 +41,8 @@ def element(name: str, *inside: object, **attributes: str) -> Markup:
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items()
     )
+    if name == "img":
+        return Markup(f"<img{written}>")
     return Markup(f"<{name}{written}>{''.join(_text(part) for part in inside)}</{name}>")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import base64
 import time
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def write_site(store: Store, out: Path) -> Path:
 
 def summary(report: Report) -> str:
     """A report's findings and figures as a piece of HTML."""
-    figures = [element("figure", _inline(path, index)) for index, path in enumerate(report.figures.values())]
+    figures = [element("figure", _picture(path)) for path in report.figures.values()]
     return element("div", element("h3", report.about["title"]), _findings(report.findings), *figures)
 
 
@@ -58,7 +58,7 @@ def _study_page(record: Record, report: Report) -> str:
         element("h1", about["title"]),
         element("p", f"{report.study}, {report.preset} preset, {when}. {about['source']}", class_="quiet"),
         _findings(report.findings),
-        *(element("figure", _inline(path, index)) for index, path in enumerate(report.figures.values())),
+        *(element("figure", _picture(path)) for path in report.figures.values()),
         *_text_of(report.study),
         *(part for name, rows in report.tables.items() if rows for part in _rows(name, rows)),
         element("h2", "How to run it again"),
@@ -119,13 +119,10 @@ def _command(report: Report) -> str:
     return command
 
 
-def _inline(path: Path, number: int) -> Markup:
-    """An SVG's element with its names made its own, so that several fit into one page."""
-    text = path.read_text(encoding="utf-8")
-    text = text[text.index("<svg") :]
-    text = re.sub(r'\bid="([^"]+)"', rf'id="f{number}-\1"', text)
-    text = re.sub(r'(href="|url\()#([^")]+)', rf"\1#f{number}-\2", text)
-    return Markup(text)
+def _picture(path: Path) -> Markup:
+    """A figure as an image inside the page: nothing in an SVG file can run there."""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return element("img", src=f"data:image/svg+xml;base64,{data}", alt=path.stem)
 
 
 def _address(report: Report) -> str:

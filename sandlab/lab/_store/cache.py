@@ -89,6 +89,15 @@ class Cache:
         """Every key with a result."""
         return sorted(path.stem for path in self.folder.glob("??/*.json"))
 
+    def describe(self, key: str) -> Facts | None:
+        """What the index repeats of a result: job, code, seconds, bytes, date."""
+        try:
+            body = json.loads(self.path(key).read_bytes())["entry"]
+            facts = {name: body[name] for name in ("key", "job", "code", "seconds", "created")}
+            return {**facts, "bytes": len(body["structure"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def _read(self, path: Path, key: str) -> Entry:
         document = json.loads(path.read_bytes())
         body: Facts = document["entry"]

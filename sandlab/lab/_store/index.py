@@ -5,6 +5,7 @@ Everything in it can be read off the run folders, so a damaged or unwritable ind
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from sandlab.lab._store.plain import Facts
 
 __all__ = ["Index"]
 
+_VERSION = 2
 _TABLES = """
 create table if not exists runs (
     path text primary key, key text, study text, preset text, device text, executor text,
@@ -42,16 +44,34 @@ class Index:
             if mode != "wal":
                 connection.execute("pragma journal_mode = wal")
             connection.executescript(_TABLES)
+            connection.execute(f"pragma user_version = {_VERSION}")
 
-    def damaged(self) -> bool:
-        """Whether the file is no index; one that is only busy is fine."""
+    def usable(self) -> bool:
+        """Whether the file is an index of this version; one that is only busy is fine."""
+        if not self.path.is_file():
+            return False
         try:
-            self.create()
-        except sqlite3.OperationalError:
-            raise
+            (version,) = self.rows("pragma user_version")
+            return bool(version["user_version"] == _VERSION)
+        except sqlite3.OperationalError as problem:
+            if "locked" in str(problem):
+                raise
+            return False
         except sqlite3.DatabaseError:
-            return True
-        return False
+            return False
+
+    def remove(self) -> None:
+        """Delete the file, whatever it is."""
+        if self.path.is_dir():
+            shutil.rmtree(self.path)
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Take runs and their findings out."""
+        with self._open() as connection:
+            for table in ("runs", "findings"):
+                connection.executemany(f"delete from {table} where path = ?", [(path,) for path in paths])
 
     def add(self, table: str, row: Facts, *more: Facts) -> None:
         """Insert rows of the same columns in one transaction; a row with the same primary key is replaced."""
@@ -68,7 +88,7 @@ class Index:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(self.path, timeout=60.0)
+            connection = sqlite3.connect(self.path, timeout=20.0)
             try:
                 connection.row_factory = sqlite3.Row
                 connection.execute("pragma synchronous = normal")  # a lost row can be read off its folder again

@@ -1,0 +1,177 @@
+"""The store heals: folders are the truth, the index is mended, files from elsewhere are confined."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+
+import pytest
+from toys import study as uniform
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.lab._report.publish import publish_latest
+from sandlab.lab._report.site import write_site
+from sandlab.lab._store.cache import Damaged
+from sandlab.lab._store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    sl.run(uniform, store=tmp_path / "runs")
+    return Store(tmp_path / "runs")
+
+
+def remove(index):
+    index.unlink()
+
+
+def empty(index):
+    index.write_bytes(b"")
+
+
+def garble(index):
+    index.write_bytes(b"no database" * 100)
+
+
+def foreign(index):
+    index.unlink()
+    with sqlite3.connect(index) as other:
+        other.execute("create table runs (something text not null)")
+
+
+def folder(index):
+    index.unlink()
+    index.mkdir()
+
+
+@pytest.mark.parametrize("harm", [remove, empty, garble, foreign, folder])
+@pytest.mark.filterwarnings("ignore")
+def test_whatever_happens_to_the_index_no_run_is_forgotten(store, harm):
+    for suffix in ("-wal", "-shm"):
+        store.index.path.with_name(store.index.path.name + suffix).unlink(missing_ok=True)
+    harm(store.index.path)
+    assert [record.about["study"] for record in Store(store.folder).latest()] == ["toy/uniform"]
+    assert sl.run(uniform, store=store.folder).reused
+    opened = Store.open(store.folder)
+    assert len(opened.index.rows("select * from runs")) == 1
+    assert len(opened.index.rows("select * from findings")) == 2
+    assert len(opened.index.rows("select * from jobs")) == 6
+    assert opened.mend_index() == []
+
+
+def test_a_run_that_the_index_misses_is_entered_and_one_without_a_folder_is_taken_out(store):
+    (record,) = store.latest()
+    store.index.forget([record.path.relative_to(store.folder).as_posix()])
+    assert any("was entered" in line for line in store.mend_index())
+    record.path.rename(store.folder / "elsewhere")
+    assert any("without a folder" in line for line in store.mend_index())
+
+
+def test_a_changed_finding_is_noticed_and_not_shown(store):
+    (record,) = store.latest()
+    file = record.path / "findings.json"
+    file.write_text(file.read_text().replace('"fails"', '"holds"'))
+    with pytest.warns(Damaged, match="is damaged"):
+        assert store.latest() == []
+    with pytest.warns(Damaged):
+        assert not sl.run(uniform, store=store.folder).reused
+
+
+def test_fresh_means_computed_now_whatever_the_clock_says(store, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
+    report = sl.run(uniform, store=store.folder, resume=False)
+    assert report.about["jobs"]["computed"] == 6
+    (last,) = store.latest()
+    assert last.path == report.path
+
+
+def rewrite(record, **changes):
+    about = {**record.about, **changes}
+    (record.path / "run.json").write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"study": "/abs/x"},
+        {"study": "../../x"},
+        {"preset": "../../../X"},
+        {"files": {"../../../../secret.svg": "0"}},
+        {"files": {"/etc/passwd": "0"}},
+        {"files": []},
+        {"finished": "soon"},
+    ],
+)
+def test_names_in_a_foreign_store_are_confined_to_its_folder(store, tmp_path, changes):
+    (record,) = store.latest()
+    rewrite(record, **changes)
+    before = sorted(path for path in tmp_path.rglob("*") if "runs" not in path.parts)
+    with pytest.warns(Damaged):
+        assert store.latest() == []
+    with pytest.warns(Damaged), pytest.raises(BadInput, match="no finished run"):
+        write_site(store, tmp_path / "out" / "report")
+    with pytest.warns(Damaged):
+        assert publish_latest(store, "toy/uniform", tmp_path / "out" / "docs") == []
+    assert sorted(path for path in tmp_path.rglob("*") if "runs" not in path.parts) == before
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "null", '{"study": 3}'])
+def test_a_damaged_description_is_told_and_left_out(store, text):
+    (record,) = store.latest()
+    (record.path / "run.json").write_text(text)
+    with pytest.warns(Damaged):
+        assert store.latest() == []
+
+
+def test_a_study_s_name_cannot_leave_the_store(store):
+    about = {**store.latest()[0].about, "study": "../../x"}
+    with pytest.raises(BadInput, match="study must be"):
+        store.save(about, {})
+
+
+def test_scripts_in_figures_do_not_run_in_the_report(store, tmp_path):
+    (record,) = store.latest()
+    figure = record.path / "figures" / "means.svg"
+    figure.write_text("<svg><script>alert(1)</script></svg>")
+    import hashlib
+
+    files = {**record.files, "figures/means.svg": hashlib.sha256(figure.read_bytes()).hexdigest()}
+    rewrite(record, files=files)
+    page = write_site(store, tmp_path / "report").parent / "toy" / "uniform" / "quick.html"
+    assert "<script" not in page.read_text() and "<svg" not in page.read_text()
+
+
+def test_old_locks_and_parts_of_the_dead_are_cleared(store):
+    left = [store.folder / "locks" / "x.lock", store.folder / "cache" / "ab" / "y.lock"]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        os.utime(path, (0, 0))
+    Store.open(store.folder)
+    assert not any(path.exists() for path in left)
+
+
+def test_a_sealed_entry_of_the_wrong_form_is_computed_again(store):
+    from sandlab.lab._store.cache import _seal
+
+    file = next((store.folder / "cache").rglob("*.json"))
+    document = json.loads(file.read_text())
+    document["entry"]["structure"] = "{no json"
+    document["checksum"] = _seal(document["entry"])
+    file.write_text(json.dumps(document))
+    with pytest.warns(Damaged, match="computed again"):
+        report = sl.run(uniform, store=store.folder, seeds=7)
+    assert report.about["jobs"]["computed"] == 2
+
+
+def test_a_job_that_calls_exit_is_a_failed_job(tmp_path):
+    import toys
+
+    from sandlab.lab._exec.jobs import Failed, execute, task
+
+    outcome = execute(task(toys.leave, toys.Toy(0)))
+    assert isinstance(outcome, Failed) and outcome.kind == "SystemExit" and not outcome.transient
