@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeVar
 
-__all__ = ["BadInput", "choice", "integer", "nearest", "number", "require"]
+__all__ = ["BadInput", "choice", "flag", "integer", "nearest", "number", "require"]
 
 
 T = TypeVar("T")
@@ -32,20 +32,30 @@ def integer(field: str, value: object, low: int | None = None, high: int | None 
 
 def number(field: str, value: object, low: float | None = None, high: float | None = None, hint: str = "") -> float:
     """Check that `value` is a finite real number in [low, high] and return it."""
-    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_real and math.isfinite(value) and _inside(value, low, high):  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
+    try:
+        real = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number beyond the range of floats
+        real = math.inf
+    if math.isfinite(real) and _inside(real, low, high):
+        return real
     raise BadInput(_refusal(field, value, "a number" + _range_in_words(low, high), hint))
 
 
 def choice(field: str, value: T, allowed: Iterable[object], hint: str = "") -> T:
     """Check that `value` is one of `allowed` and return it; a near miss is suggested."""
     options = list(allowed)
-    if value in options:
+    if any(type(value) is type(option) and value == option for option in options):
         return value
-    suggestion = hint or nearest(str(value), [str(option) for option in options])
+    suggestion = hint or (nearest(value, [str(option) for option in options]) if isinstance(value, str) else "")
     listed = ", ".join(repr(option) for option in options)
-    raise BadInput(f"{field} must be one of {listed}, got {value!r}" + (f": {suggestion}" if suggestion else ""))
+    raise BadInput(_refusal(field, value, f"one of {listed}", suggestion))
+
+
+def flag(field: str, value: object, hint: str = "") -> bool:
+    """Check that `value` is True or False and return it: the word "false" is not False."""
+    if isinstance(value, bool):
+        return value
+    raise BadInput(_refusal(field, value, "True or False", hint))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -55,7 +65,16 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _refusal(field: str, value: object, allowed: str, hint: str) -> str:
-    return f"{field} must be {allowed}, got {value!r}" + (f": {hint}" if hint else "")
+    return f"{field} must be {allowed}, got {_shown(value)}" + (f": {hint}" if hint else "")
+
+
+def _shown(value: object) -> str:
+    """The value as it was given, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception as problem:  # whole numbers of thousands of digits, objects that cannot describe themselves
+        text = f"a {type(value).__name__} that cannot be written ({type(problem).__name__})"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _inside(value: float, low: float | None, high: float | None) -> bool:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandlab.errors import BadInput, choice, integer, nearest, number
+from sandlab.errors import BadInput, choice, flag, integer, nearest, number
 
 
 @given(st.integers(), st.integers(-5, 5), st.integers(6, 12))
@@ -37,3 +37,26 @@ def test_a_near_miss_among_choices_is_suggested() -> None:
     with pytest.raises(BadInput, match="did you mean 'rotary'"):
         choice("positions", "rotatory", ("none", "rotary"))
     assert nearest("zzzz", ["alpha"]) == ""
+
+
+def test_validators_bear_any_object() -> None:
+    import numpy as np
+
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    odd = [10**400, -(10**5000), np.zeros(3), Silent(), "x" * 10_000, object(), [], {}, None, float("nan"), b"", 1j]
+    for value in odd:
+        for check in (
+            lambda v: number("x", v, low=0.0, high=1.0),
+            lambda v: integer("x", v, low=0, high=10),
+            lambda v: choice("x", v, ("a", "b", 3)),
+            lambda v: flag("x", v),
+        ):
+            with pytest.raises(BadInput) as told:
+                check(value)
+            assert len(str(told.value)) < 600
+    with pytest.raises(BadInput, match="True or False, got 'false'"):
+        flag("tied", "false")
+    assert flag("tied", True) is True

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from sandlab.cli import benchmarks, browse, circuits, claims, decoding, results, studies, training
+from sandlab.cli import benchmarks, browse, circuits, claims, decoding, doctor, results, studies, training
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
@@ -36,7 +36,7 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
-    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks):
+    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor):
         made.registered_commands.extend(part.commands.registered_commands)
     return made
 

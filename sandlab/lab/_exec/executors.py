@@ -78,9 +78,10 @@ def executor(on: str | Executor, workers: int | None = None) -> Executor:
     if kind == "processes":
         from sandlab.lab._exec.processes import Processes
 
-        if detail and not detail.isdigit():
-            raise BadInput(f"on must be like 'processes:4', got {on!r}")
-        return Processes(workers or int(detail or 0) or max(2, min(8, os.cpu_count() or 2)))
+        most = max(64, 4 * (os.cpu_count() or 2))
+        if detail and not (detail.isascii() and detail.isdigit() and 1 <= int(detail) <= most):
+            raise BadInput(f"on must be like 'processes:4', with 1 to {most} processes, got {on!r}")
+        return Processes(workers or int(detail or 0) or max(2, min(16, os.cpu_count() or 2)))
     if kind == "ray":
         from sandlab.lab._exec.cluster import Cluster
 

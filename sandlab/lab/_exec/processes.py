@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -113,7 +114,7 @@ class Processes:
 
 @contextmanager
 def _as_workers_begin() -> Iterator[None]:
-    """What a worker inherits: one thread for the libraries it will load, and no ear for Ctrl-C.
+    """What a worker inherits: one thread for the libraries it will load, and Ctrl-C blocked.
 
     Ctrl-C reaches every process of the terminal, and the parent decides what to do with it.
     """
@@ -131,6 +132,7 @@ def _as_workers_begin() -> Iterator[None]:
 
 def _serve(pipe: Connection) -> None:
     """A worker's life: run what comes, end when the pipe closes or the parent is gone."""
+    _ask_for_signal()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     while True:
         try:
@@ -152,3 +154,11 @@ def _die_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
+
+
+def _ask_for_signal() -> None:
+    """Let Linux kill this process when its parent dies, also inside a long C call that holds the interpreter."""
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    except (OSError, AttributeError):
+        return  # not Linux: the thread that waits for the parent is all there is

@@ -84,7 +84,7 @@ class Store:
         with refuse_when_full(made.folder):
             made.folder.mkdir(parents=True, exist_ok=True)
         made.mend_index()
-        made._tidy()
+        made.tidy()
         return made
 
     @property
@@ -195,7 +195,7 @@ class Store:
             done.append(f"{len(missing)} jobs were entered into the index")
         return done
 
-    def _tidy(self) -> list[str]:
+    def tidy(self) -> list[str]:
         """Remove what a killed run left half written. Young files may belong to a run that is alive."""
         before, removed = time.time() - _OLD, []
         patterns = (
