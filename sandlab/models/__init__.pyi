@@ -3,6 +3,8 @@
 from sandlab.models.attention import Attention as Attention
 from sandlab.models.attention import Slot as Slot
 from sandlab.models.attention import allowed_keys as allowed_keys
+from sandlab.models.attention import attention_pattern as attention_pattern
+from sandlab.models.attention import causal_mask as causal_mask
 from sandlab.models.attention import rotate as rotate
 from sandlab.models.automata.theory import TheoryTransformer as TheoryTransformer
 from sandlab.models.automata.theory import TheoryTransformerConfig as TheoryTransformerConfig
@@ -10,6 +12,7 @@ from sandlab.models.automata.theory import activate as activate
 from sandlab.models.base import Config as Config
 from sandlab.models.base import Model as Model
 from sandlab.models.base import build as build
+from sandlab.models.base import check_length as check_length
 from sandlab.models.base import configured as configured
 from sandlab.models.base import seeded as seeded
 from sandlab.models.convert import from_hugging_face as from_hugging_face
@@ -22,6 +25,7 @@ from sandlab.models.dyck.codes import MinimalDyck as MinimalDyck
 from sandlab.models.dyck.codes import MinimalDyckConfig as MinimalDyckConfig
 from sandlab.models.dyck.codes import code_table as code_table
 from sandlab.models.dyck.codes import depth_codes as depth_codes
+from sandlab.models.dyck.codes import pair_code as pair_code
 from sandlab.models.flip_flop.linear_memory import LinearMemoryConfig as LinearMemoryConfig
 from sandlab.models.flip_flop.linear_memory import LinearPositionMemory as LinearPositionMemory
 from sandlab.models.hooks import ActivationCache as ActivationCache
@@ -40,10 +44,11 @@ from sandlab.models.layers import LayerNorm as LayerNorm
 from sandlab.models.layers import Linear as Linear
 from sandlab.models.layers import Positions as Positions
 from sandlab.models.layers import RMSNorm as RMSNorm
-from sandlab.models.layers import against as against
+from sandlab.models.layers import align as align
 from sandlab.models.layers import contract as contract
 from sandlab.models.layers import linear as linear
 from sandlab.models.layers import look_up as look_up
+from sandlab.models.layers import module_list as module_list
 from sandlab.models.layers import one_hot as one_hot
 from sandlab.models.markov.disentangled import DisentangledTransformer as DisentangledTransformer
 from sandlab.models.markov.disentangled import DisentangledTransformerConfig as DisentangledTransformerConfig
@@ -62,9 +67,9 @@ from sandlab.models.ngrams.presets import tf_additive_mlp as tf_additive_mlp
 from sandlab.models.ngrams.simplified import SimplifiedTransformer as SimplifiedTransformer
 from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig as SimplifiedTransformerConfig
 from sandlab.models.recurrent import LSTM as LSTM
-from sandlab.models.recurrent import RNN as RNN
 from sandlab.models.recurrent import LSTMConfig as LSTMConfig
 from sandlab.models.recurrent import LSTMLayer as LSTMLayer
+from sandlab.models.recurrent import RNN as RNN
 from sandlab.models.recurrent import RNNConfig as RNNConfig
 from sandlab.models.recurrent import RNNLayer as RNNLayer
 from sandlab.models.state_space import MixedLayer as MixedLayer
@@ -78,9 +83,6 @@ from sandlab.models.transformer import TransformerConfig as TransformerConfig
 from sandlab.models.transformer import sinusoids as sinusoids
 
 __all__ = [
-    "LSTM",
-    "MLP",
-    "RNN",
     "ActivationCache",
     "Attention",
     "BalanceLayer",
@@ -95,12 +97,14 @@ __all__ = [
     "HookPoint",
     "Hybrid",
     "HybridConfig",
+    "LSTM",
     "LSTMConfig",
     "LSTMLayer",
     "LayerNorm",
     "Linear",
     "LinearMemoryConfig",
     "LinearPositionMemory",
+    "MLP",
     "MLPBlock",
     "MLPConfig",
     "MinimalDyck",
@@ -112,6 +116,7 @@ __all__ = [
     "OneLayerMarkovConfig",
     "Positions",
     "RMSNorm",
+    "RNN",
     "RNNConfig",
     "RNNLayer",
     "ResNet18",
@@ -130,10 +135,13 @@ __all__ = [
     "TransformerConfig",
     "VmapRecording",
     "activate",
-    "against",
+    "align",
     "allowed_keys",
+    "attention_pattern",
     "build",
     "cat_tf",
+    "causal_mask",
+    "check_length",
     "code_table",
     "configured",
     "contract",
@@ -143,7 +151,9 @@ __all__ = [
     "load",
     "look_up",
     "matching",
+    "module_list",
     "one_hot",
+    "pair_code",
     "patch",
     "record",
     "rotate",

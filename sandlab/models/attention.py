@@ -1,4 +1,4 @@
-"""Multi-head attention with every variant the zoo uses; each intermediate tensor has a name."""
+"""Attention: the masked core that every model uses, and the configurable multi-head layer around it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,53 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from sandlab.models.layers import HookPoint, Linear, against
+from sandlab.models.layers import HookPoint, Linear, align
 
-__all__ = ["Attention", "Slot", "allowed_keys", "rotate"]
+__all__ = ["Attention", "Slot", "allowed_keys", "attention_pattern", "causal_mask", "rotate"]
+
+
+def attention_pattern(
+    scores: Float[Tensor, "*lead query key"],
+    mask: Bool[Tensor, "*lead query key"] | None = None,
+    *,
+    kind: str = "softmax",
+    bias: Tensor | None = None,
+) -> Float[Tensor, "*lead query key"]:
+    """What each query gives to the keys that `mask` allows (None: to all), by scores + bias.
+
+    kind  "softmax"; "linear": the scores themselves; "hard": equal weights on the largest scores; "latest": all weight
+          on the last of the largest
+    """
+    if kind == "linear":
+        scores = scores if bias is None else scores + bias
+        return scores if mask is None else scores * mask
+    if mask is not None:
+        # Bias and mask in one addition, whose derivative costs nothing: the scores are the largest tensor here.
+        bias = torch.where(mask, scores.new_zeros(()) if bias is None else bias, -torch.inf)
+    scores = scores if bias is None else scores + bias
+    if kind == "softmax":
+        return scores.softmax(-1)
+    if kind == "latest":
+        # argmax takes the first of equals, so the keys are read backwards.
+        latest = scores.shape[-1] - 1 - scores.flip(-1).argmax(-1)
+        return F.one_hot(latest, scores.shape[-1]).to(scores.dtype)
+    largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+    return largest / largest.sum(-1, keepdim=True)
+
+
+def causal_mask(scores: Float[Tensor, "*lead query key"]) -> Bool[Tensor, "query key"]:
+    """The keys that do not lie ahead; the queries are the last of the positions."""
+    queries, keys = scores.shape[-2:]
+    return torch.ones(queries, keys, dtype=torch.bool, device=scores.device).tril(keys - queries)
 
 
 class Slot(Protocol):
-    """One attention layer's place in a key-value cache (see cache.py)."""
+    """One attention layer's part of a key-value cache (see _parts/cache.py)."""
 
     positions: Tensor
 
     def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Put the new keys and values behind the old ones and return all of them."""
+        """Append the new keys and values and return all of them."""
         ...
 
 
@@ -52,7 +87,7 @@ def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*lead tim
 
 
 class SumOfHeads(nn.Module):
-    """Σ_h x^(h): the heads' outputs added up."""
+    """Σ_h x^(h): the sum of the heads' outputs."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -63,12 +98,12 @@ class SumOfHeads(nn.Module):
 
 
 class Attention(nn.Module):
-    """softmax(x_q Wqᵀ Wk x_kᵀ · scale + bias) x Wv, heads side by side, then the output map.
+    """softmax(x Wqᵀ Wk xᵀ · scale + bias) x Wvᵀ, heads side by side, then the output map.
 
     kind       "softmax", "linear" (scores used as they are) or "hard" (uniform over the largest scores)
     positions  "rotary", "relative" (a learned bias per head and distance) or "alibi" act here; others on the embedding
-    output_map False: each head's value map writes into the stream itself (width to width) and heads are added up
-    fused      use torch's fused kernel when nothing inside is recorded (faster; has no second derivative)
+    output_map False: each head's value map writes into the stream itself (width to width) and the heads are summed
+    fused      use torch's fused kernel when nothing inside is recorded (faster, but without second derivatives)
     """
 
     def __init__(
@@ -107,43 +142,30 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
     ) -> Float[Tensor, "*lead time width"]:
-        """With a `slot` of a key-value cache, `x` continues the sequences whose keys and values it holds."""
+        """With a `slot` of a key-value cache, `x` continues the sequences in the cache."""
         query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
         positions = torch.arange(x.shape[-2], device=x.device) if slot is None else slot.positions
         if self.position_kind == "rotary":
             query, key = rotate(query, positions, self.rotary_base), rotate(key, positions, self.rotary_base)
         if slot is not None:
-            mixed = self._explicit(query, *slot.extend(key, value), positions)
+            z = self._explicit(query, *slot.extend(key, value), positions)
         elif self._can_fuse():
-            mixed = self._fused(query, key, value)
+            z = self._fused(query, key, value)
         else:
-            mixed = self._explicit(query, key, value, positions)
-        return self.output(self.z(mixed.transpose(-2, -3).flatten(-2)))
+            z = self._explicit(query, key, value, positions)
+        return self.output(self.z(z.transpose(-2, -3).flatten(-2)))
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
         keys = torch.arange(key.shape[-2], device=key.device)
         scores = (query * self.scale) @ key.mT  # the query is the smaller tensor to scale
         bias = self._position_bias(positions, keys, scores)
-        allowed = allowed_keys(positions, keys, causal=self.causal, window=self.window)
-        if self.kind == "softmax" and not self.scores._forward_hooks:
-            # Bias and mask in one addition, whose derivative costs nothing: the scores are the largest tensor here.
-            barred = torch.where(allowed, scores.new_zeros(()) if bias is None else bias, -torch.inf)
-            pattern = (scores + barred).softmax(-1)
-        else:
-            pattern = self._normalise(self.scores(scores if bias is None else scores + bias), allowed)
-        pattern = self.pattern(pattern)
+        if bias is not None and self.scores.hooked:
+            scores, bias = scores + bias, None
+        mask = allowed_keys(positions, keys, causal=self.causal, window=self.window)
+        pattern = self.pattern(attention_pattern(self.scores(scores), mask, kind=self.kind, bias=bias))
         if self.dropout and self.training:
             pattern = F.dropout(pattern, self.dropout)
         return pattern @ value
-
-    def _normalise(self, scores: Tensor, allowed: Tensor) -> Tensor:
-        if self.kind == "linear":
-            return scores * allowed
-        scores = scores.masked_fill(~allowed, -torch.inf)
-        if self.kind == "softmax":
-            return scores.softmax(-1)
-        largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
-        return largest / largest.sum(-1, keepdim=True)
 
     def _position_bias(self, positions: Int[Tensor, "*lead query"], keys: Tensor, scores: Tensor) -> Tensor | None:
         if self.position_kind not in ("alibi", "relative"):
@@ -154,20 +176,20 @@ class Attention(nn.Module):
             return -(2.0 ** (-8.0 * head / self.heads)).view(-1, 1, 1) * distance.abs()
         bias = self.distance_bias[..., distance + self.length - 1]
         if distance.ndim == 2:
-            return against(bias, scores, 3)
+            return align(bias, scores, 3)
         return bias.squeeze(-3).movedim(0, 1)  # a cache: (head, batch, 1, query, key)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
 
     def _can_fuse(self) -> bool:
-        hooked = any(point._forward_hooks for point in (self.scores, self.pattern))
+        hooked = self.scores.hooked or self.pattern.hooked
         plain = self.kind == "softmax" and self.window is None and self.position_kind not in ("relative", "alibi")
         return self.fused and plain and not hooked
 
     def _fused(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         lead = query.shape[:-3]
-        mixed = F.scaled_dot_product_attention(
+        z = F.scaled_dot_product_attention(
             query.reshape(-1, *query.shape[-3:]),
             key.reshape(-1, *key.shape[-3:]),
             value.reshape(-1, *value.shape[-3:]),
@@ -175,4 +197,4 @@ class Attention(nn.Module):
             is_causal=self.causal,
             scale=self.scale,
         )
-        return mixed.reshape(*lead, *mixed.shape[-3:])
+        return z.reshape(*lead, *z.shape[-3:])

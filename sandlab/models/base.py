@@ -1,4 +1,4 @@
-"""What every model of the zoo shares: a config, a registry name, saving and loading."""
+"""What all models share: a config, a registry name, saving and loading."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from sandlab.errors import BadInput, integer, nearest
+from sandlab.errors import BadInput, integer, nearest, number, require
 
-__all__ = ["Config", "Model", "build", "configured", "seeded"]
+__all__ = ["Config", "Model", "build", "check_length", "configured", "seeded"]
 
 
 @contextmanager
@@ -40,11 +40,27 @@ def seeded(seed: int) -> Iterator[None]:
 class Config:
     """The parameters of a model. Subclasses are frozen dataclasses that check their fields in `__post_init__`."""
 
+    def check_integers(self, *names: str, low: int = 1) -> None:
+        """Refuse fields that are not whole numbers of at least `low`; None is allowed where the type says so."""
+        for name in self._given(names):
+            integer(name, getattr(self, name), low=low)
+
+    def check_numbers(self, *names: str, low: float | None = None, high: float | None = None) -> None:
+        """Refuse fields that are not finite numbers in [low, high]; None is allowed where the type says so."""
+        for name in self._given(names):
+            number(name, getattr(self, name), low=low, high=high)
+
+    def _given(self, names: tuple[str, ...]) -> list[str]:
+        words = ("None", "Optional")
+        optional = {field.name for field in dataclasses.fields(self) if any(word in str(field.type) for word in words)}
+        return [name for name in names if name not in optional or getattr(self, name) is not None]
+
 
 Options = ParamSpec("Options")
 ConfigType = TypeVar("ConfigType", bound=Config)
 ModelType = TypeVar("ModelType", bound="Model")
 _models: dict[type[Config], type[Model]] = {}
+_configs: dict[Callable[..., None], type[Config]] = {}
 
 
 def configured(
@@ -59,6 +75,7 @@ def configured(
     ...     def __init__(self, config: LinesConfig) -> None:
     ...         super().__init__(config)
     """
+    assert isinstance(config_class, type)
 
     def wrap(init: Callable[[ModelType, ConfigType], None]) -> Callable[Concatenate[ModelType, Options], None]:
         @functools.wraps(init)
@@ -67,7 +84,7 @@ def configured(
             init(self, config_class(*args, **options))
 
         construct.__signature__ = inspect.signature(config_class)  # type: ignore[attr-defined]
-        construct.config_class = config_class  # type: ignore[attr-defined]
+        _configs[construct] = config_class
         return construct
 
     return wrap
@@ -80,11 +97,16 @@ def build(config: Config) -> Model:
     return _models[type(config)].from_config(config)
 
 
-class Model(nn.Module):
-    """A network from inputs to logits whose every activation has a name.
+def check_length(time: int, longest: int) -> None:
+    """Refuse sequences for which a model of `longest` positions was not built."""
+    require(1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length")
 
-    A subclass decorates its `__init__` with `configured(ItsConfig)` and hands the checked config to `super().__init__`.
-    `carries_members` says that stacked parameters work without `vmap` (see layers.py).
+
+class Model(nn.Module):
+    """A network from inputs to logits; each of its activations has a name.
+
+    A subclass decorates its `__init__` with `configured(ItsConfig)` and passes the checked config to
+    `super().__init__`. `carries_members` says that stacked parameters work without `vmap` (see layers.py).
     """
 
     config_class: ClassVar[type[Config]] = Config
@@ -96,10 +118,10 @@ class Model(nn.Module):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        config_class = getattr(cls.__dict__.get("__init__"), "config_class", None)
-        if config_class is not None:
-            cls.config_class = config_class
-            _models[config_class] = cls
+        init = cls.__dict__.get("__init__")
+        if init in _configs:
+            cls.config_class = _configs[init]
+            _models[cls.config_class] = cls
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -110,7 +132,7 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def activations(self) -> list[str]:
-        """Every name that `record` and `replace` understand, in the order of definition."""
+        """Every name that `record` and `patch` understand, in the order of definition."""
         return [name for name, part in self.named_modules() if name and not isinstance(part, nn.ModuleList)]
 
     def parameter_count(self) -> int:
@@ -131,7 +153,9 @@ class Model(nn.Module):
         return next(self.parameters()).device
 
 
-def _check_options(model: type[Model], config_class: Any, positional: int, options: Mapping[str, object]) -> None:
+def _check_options(
+    model: type[Model], config_class: type[Config], positional: int, options: Mapping[str, object]
+) -> None:
     """Refuse options that the config does not have, and say which are missing."""
     fields = dataclasses.fields(config_class)
     known = [field.name for field in fields]

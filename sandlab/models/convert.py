@@ -1,15 +1,16 @@
-"""A transformer in other libraries' clothes: Hugging Face's GPT-2 and TransformerLens, logits unchanged.
+"""Transformers in other libraries: Hugging Face's GPT-2 and TransformerLens, with the same logits.
 
-Options without an equivalent are refused in one sentence. Those that only say where weights come from are absorbed into
-weights: one-hot and sinusoidal tables become plain tables, a missing bias a zero, a scale of the scores a factor of the
-query map, loops repeated layers, a model without feed-forward blocks (in GPT-2) blocks of zeros.
+Options without an equivalent are refused in one sentence. Options that only say where weights come from are absorbed
+into weights: one-hot, sinusoidal and linear codes become plain tables, a missing bias a zero, a scale of the scores a
+factor of the query map, loops repeated layers, and (in GPT-2) missing feed-forward blocks blocks of zeros.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from sandlab.errors import BadInput
 from sandlab.models.attention import Attention
 from sandlab.models.base import seeded
-from sandlab.models.layers import LayerNorm, Linear, RMSNorm
+from sandlab.models.layers import HookPoint, LayerNorm, Linear, RMSNorm
 from sandlab.models.transformer import Layer, Transformer
 
 __all__ = ["from_hugging_face", "to_hugging_face", "to_transformer_lens"]
@@ -38,22 +39,21 @@ LENS_ACTIVATIONS = {"gelu": "gelu", "gelu-tanh": "gelu_new", "relu": "relu", "si
 
 
 def to_hugging_face(model: Transformer) -> Any:
-    """The same network as a `transformers.GPT2LMHeadModel`; its logits are those of every position.
+    """The same network as a `transformers.GPT2LMHeadModel`, whose logits are those of every position.
 
     >>> hf = to_hugging_face(model)
     >>> hf(tokens).logits                  # equals model(tokens)
     """
     config = model.config
-    _refuse(model, "a GPT-2 of Hugging Face", _beyond_both(model) | _beyond_gpt2(model))
+    _refuse("a GPT-2 of Hugging Face", _beyond_both(model) | _beyond_gpt2(model))
     transformers = _library("transformers", "hf")
-    hidden = config.mlp_width or 4 * config.width
     settings = transformers.GPT2Config(
         vocab_size=config.vocab,
         n_positions=config.length,
         n_embd=config.width,
         n_layer=config.layers * config.loops,
         n_head=config.heads_per_layer[0] if config.layers else 1,
-        n_inner=hidden,
+        n_inner=config.mlp_width or 4 * config.width,
         activation_function=HF_ACTIVATIONS.get(config.mlp, "relu"),
         layer_norm_epsilon=1e-5 if config.norm_eps is None else config.norm_eps,
         resid_pdrop=config.dropout,
@@ -67,7 +67,7 @@ def to_hugging_face(model: Transformer) -> Any:
         twin = transformers.GPT2LMHeadModel(settings).to(device=model.device, dtype=model.dtype)
     body = twin.transformer
     with torch.no_grad():
-        tokens, positions = _tables(model)
+        tokens, positions = model.embedding_tables()
         body.wte.weight.copy_(tokens)
         body.wpe.weight.copy_(positions)
         for layer, block in zip(_unrolled(model), body.h):
@@ -81,9 +81,8 @@ def to_hugging_face(model: Transformer) -> Any:
 def from_hugging_face(gpt2: Any) -> Transformer:
     """The same network as a `Transformer`, from a `transformers.GPT2LMHeadModel`."""
     settings = getattr(gpt2, "config", None)
-    if getattr(settings, "model_type", None) != "gpt2" or not hasattr(gpt2, "lm_head"):
+    if settings is None or settings.model_type != "gpt2" or "lm_head" not in dict(gpt2.named_children()):
         raise BadInput(f"from_hugging_face takes a GPT2LMHeadModel, got {type(gpt2).__name__}: other layouts differ")
-    settings = cast(Any, settings)
     if settings.activation_function not in OUR_ACTIVATIONS:
         known = ", ".join(OUR_ACTIVATIONS)
         raise BadInput(f"activation_function must be one of {known}, got {settings.activation_function!r}")
@@ -112,7 +111,7 @@ def from_hugging_face(gpt2: Any) -> Transformer:
         model.embedding.weight.copy_(body.wte.weight)
         model.position.weight.copy_(body.wpe.weight)
         for layer, block in zip(model.layers, body.h):
-            _read_gpt2_block(cast(Layer, layer), block)
+            _read_gpt2_block(layer, block)
         _copy_norm(body.ln_f, model.ln_final)
         if not model.config.tied:
             model.unembed.weight.copy_(gpt2.lm_head.weight)
@@ -127,7 +126,7 @@ def to_transformer_lens(model: Transformer) -> Any:
     >>> cache["blocks.0.attn.hook_pattern"]
     """
     config = model.config
-    _refuse(model, "a TransformerLens model", _beyond_both(model) | _beyond_lens(model))
+    _refuse("a TransformerLens model", _beyond_both(model) | _beyond_lens(model))
     lens = _library("transformer_lens", "lens")
     from transformer_lens.model_bridge.sources.native import boot
 
@@ -176,7 +175,7 @@ def _plain_attention(attention: Attention) -> _PlainAttention:
     factor = attention.scale * math.sqrt(attention.head_width)
     if isinstance(attention.output, Linear):
         output = _weight_and_bias(attention.output)
-    else:  # heads added up: the output map is one identity per head, side by side
+    else:  # heads are summed: the output map is one identity per head, side by side
         width = attention.value.weight.shape[-1]
         identity = torch.eye(width, dtype=query_weight.dtype, device=query_weight.device)
         output = (identity.repeat(1, attention.heads), torch.zeros_like(identity[0]))
@@ -193,26 +192,8 @@ def _weight_and_bias(part: Linear) -> tuple[Tensor, Tensor]:
     return part.weight.detach(), bias.detach()
 
 
-def _tables(model: Transformer) -> tuple[Tensor, Tensor]:
-    """Token and position vectors whose sum is what the model embeds, whatever its options."""
-    config = model.config
-    place: dict[str, Any] = {"dtype": model.dtype, "device": model.device}
-    tokens = torch.zeros(config.vocab, config.width, **place)
-    token_width = config.token_width
-    learned = config.embedding == "learned"
-    tokens[:, :token_width] = model.embedding.weight if learned else torch.eye(config.vocab, **place)
-    positions = torch.zeros(config.length, config.width, **place)
-    if config.positions == "learned":
-        positions.copy_(model.position.weight)
-    elif config.positions == "sinusoidal":
-        positions.copy_(model.sinusoid)
-    elif config.positions == "one-hot":
-        positions[:, token_width:] = torch.eye(config.length, **place)
-    return tokens, positions
-
-
 def _unrolled(model: Transformer) -> list[Layer]:
-    return [cast(Layer, layer) for layer in model.layers] * model.config.loops
+    return list(model.layers) * model.config.loops
 
 
 def _fill_gpt2_block(layer: Layer, block: Any) -> None:
@@ -237,27 +218,28 @@ def _fill_gpt2_block(layer: Layer, block: Any) -> None:
 
 def _read_gpt2_block(layer: Layer, block: Any) -> None:
     attention = layer.attention
+    assert isinstance(attention.output, Linear)
     parts = (attention.query, attention.key, attention.value)
     for part, weight, bias in zip(parts, block.attn.c_attn.weight.T.chunk(3), block.attn.c_attn.bias.chunk(3)):
-        part.weight.copy_(weight)
-        cast(Tensor, part.bias).copy_(bias)
-    maps = (
-        (block.attn.c_proj, cast(Linear, attention.output)),
-        (block.mlp.c_fc, layer.mlp.up_proj),
-        (block.mlp.c_proj, layer.mlp.down_proj),
-    )
-    for theirs, ours in maps:
-        ours.weight.copy_(theirs.weight.T)
-        cast(Tensor, ours.bias).copy_(theirs.bias)
+        _set(part, weight, bias)
+    _set(attention.output, block.attn.c_proj.weight.T, block.attn.c_proj.bias)
+    _set(layer.mlp.up_proj, block.mlp.c_fc.weight.T, block.mlp.c_fc.bias)
+    _set(layer.mlp.down_proj, block.mlp.c_proj.weight.T, block.mlp.c_proj.bias)
     _copy_norm(block.ln_1, layer.attention_norm)
     _copy_norm(block.ln_2, layer.mlp_norm)
+
+
+def _set(part: Linear, weight: Tensor, bias: Tensor) -> None:
+    assert part.bias is not None
+    part.weight.copy_(weight)
+    part.bias.copy_(bias)
 
 
 def _lens_weights(model: Transformer) -> dict[str, Tensor]:
     """Every weight under TransformerLens's name for it."""
     rotary = model.config.positions == "rotary"
-    tokens, positions = _tables(model)
-    readout = _readout(model)
+    tokens, positions = (table.detach() for table in model.embedding_tables())
+    readout = (model.embedding if model.config.tied else model.unembed).weight.detach()
     weights = {"embed.weight": tokens, "unembed.weight": readout, "unembed.bias": torch.zeros_like(readout[:, 0])}
     if not rotary:
         weights["pos_embed.weight"] = positions
@@ -285,10 +267,6 @@ def _norm_weights(name: str, norm: nn.Module) -> dict[str, Tensor]:
     return {f"{name}.weight": norm.weight.detach(), f"{name}.bias": bias.detach()}
 
 
-def _readout(model: Transformer) -> Tensor:
-    return (model.embedding if model.config.tied else model.unembed).weight.detach()
-
-
 def _in_adjacent_pairs(part: tuple[Tensor, Tensor], heads: int) -> tuple[Tensor, Tensor]:
     """Rotary pairs (i, i + half) of each head's coordinates moved to (2i, 2i + 1)."""
     weight, bias = part
@@ -299,20 +277,23 @@ def _in_adjacent_pairs(part: tuple[Tensor, Tensor], heads: int) -> tuple[Tensor,
     return weight[rows], bias[rows]
 
 
-def _copy_norm(source: nn.Module, target: nn.Module) -> None:
+Norm = LayerNorm | RMSNorm | nn.LayerNorm | HookPoint
+
+
+def _copy_norm(source: Norm, target: Norm) -> None:
     """Gain and bias of a norm; a missing bias is zero, and an identity has nothing to copy."""
-    if not hasattr(source, "weight"):
+    if isinstance(source, HookPoint) or isinstance(target, HookPoint):
         return
-    cast(Tensor, target.weight).copy_(cast(Tensor, source.weight))
-    bias = getattr(source, "bias", None)
-    if getattr(target, "bias", None) is not None:
-        cast(Tensor, target.bias).copy_(torch.zeros_like(cast(Tensor, target.bias)) if bias is None else bias)
+    target.weight.copy_(source.weight)
+    if not isinstance(target, RMSNorm) and target.bias is not None:
+        bias = None if isinstance(source, RMSNorm) else source.bias
+        target.bias.copy_(torch.zeros_like(target.bias) if bias is None else bias)
 
 
 def _beyond_both(model: Transformer) -> dict[str, bool]:
     config = model.config
     return {
-        'norm="post"': config.norm == "post",
+        f'norm="{config.norm}"': config.norm not in ("pre", "none"),
         "attention other than softmax": config.attention != "softmax",
         "a window": config.window is not None,
         "heads that differ by layer": len(set(config.heads_per_layer)) > 1,
@@ -321,6 +302,7 @@ def _beyond_both(model: Transformer) -> dict[str, bool]:
         "a gated feed-forward block": config.gated and config.mlp != "none",
         "log_output": config.log_output is not None,
         f'positions="{config.positions}"': config.positions in ("relative", "alibi"),
+        "position_shift in training": config.position_shift > 0 and model.training,
     }
 
 
@@ -333,7 +315,7 @@ def _beyond_gpt2(model: Transformer) -> dict[str, bool]:
         "an encoder (causal=False)": not config.causal,
         "rotary positions": config.positions == "rotary",
         "a head_width other than width / heads": split,
-        "heads that are added up (output_map=False)": not config.output_map,
+        "heads that are summed (output_map=False)": not config.output_map,
         "outputs other than vocab": config.outputs not in (None, config.vocab),
     }
 
@@ -342,22 +324,20 @@ def _beyond_lens(model: Transformer) -> dict[str, bool]:
     config = model.config
     return {
         f'mlp="{config.mlp}"': config.mlp not in (*LENS_ACTIVATIONS, "none"),
-        "heads that are added up with a head_width other than width": not config.output_map
+        "heads that are summed with a head_width other than width": not config.output_map
         and config.head_width != config.width,
         "dropout in training": model.training
         and any((config.dropout, config.attention_dropout, config.embedding_dropout)),
     }
 
 
-def _refuse(model: Any, target: str, reasons: dict[str, bool]) -> None:
+def _refuse(target: str, reasons: dict[str, bool]) -> None:
     found = [reason for reason, holds in reasons.items() if holds]
     if found:
         raise BadInput(f"{target} has no equivalent of {' and '.join(found)}: change the option or keep the model here")
 
 
 def _library(name: str, extra: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.func import functional_call
+from torch.utils.hooks import RemovableHandle
 
 from sandlab.errors import BadInput, nearest
 
@@ -19,9 +21,8 @@ Visit = Callable[[Tensor], Tensor]
 
 
 class Occurrences(Mapping[str, Tensor]):
-    """Activation name → tensor. One computed several times in a pass (a looped layer) is kept as `name#0`, `name#1`, …
-
-    The plain name gives the last computation.
+    """Activation name → tensor. An activation that is computed several times in a pass (a looped layer) has the names
+    `name#0`, `name#1`, …; the plain name gives the last one.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class ActivationCache(Occurrences):
         self.gradients = Occurrences()
 
     def start(self) -> None:
-        """A new forward pass: what was kept is dropped; an older pass's backward no longer writes here."""
+        """Forget the last forward pass; its backward pass no longer writes here."""
         self._by_name = {}
         self.gradients = Occurrences()
 
@@ -81,16 +82,16 @@ def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
 
 @contextmanager
 def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterator[ActivationCache]:
-    """Keep the outputs of every activation that matches; with `gradients`, also what backward sends to them.
+    """Keep the outputs of every activation that matches; with `gradients`, also the gradients that reach them.
 
-    Values stay part of the autograd graph (call `.detach()` for plain numbers). What `patch` wrote is what is read.
-    For a population the member axis is first. A new forward pass replaces the last one's values.
+    Values stay part of the autograd graph (call `.detach()` for plain numbers) and include what `patch` wrote. For a
+    population the member axis is first. A new forward pass replaces the values of the last one.
 
     >>> with record(model, "layers.*.resid_post", gradients=True) as cache:
     ...     model(tokens).sum().backward()
     >>> cache["layers.0.resid_post"], cache.gradients["layers.0.resid_post"]
     """
-    template = getattr(model, "template", model)
+    template = _template(model)
     cache = ActivationCache()
 
     def keep(name: str) -> Visit:
@@ -121,12 +122,12 @@ def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[N
     """Write activations: each pattern's outputs become the given tensor, or the function of what was computed.
 
     A tensor is broadcast to the activation's shape. In a population tensor and function see the member axis first. Of
-    two nested `patch` the inner one has the last word.
+    two nested patches the inner one is applied last.
 
     >>> with patch(model, {"layers.0.attention.pattern": lambda pattern: pattern.roll(1, dims=-1)}):
     ...     model(tokens)
     """
-    template = getattr(model, "template", model)
+    template = _template(model)
 
     def write(name: str, change: Tensor | Visit) -> Visit:
         def visit(value: Tensor) -> Tensor:
@@ -154,9 +155,9 @@ def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[N
 class VmapRecording:
     """Lets `record` and `patch` work on a population whose members run under `vmap`.
 
-    The population has the architecture in `template`, says `native = False`, and calls its members with `run_members`.
-    Inside, each activation that is read or written steps out of `vmap` for a moment (the batching rule of a custom
-    autograd function sees the tensor with its member axis), so values and gradients are ordinary tensors.
+    The population has the architecture in `template` and calls its members with `run_members`. Inside, each activation
+    that is read or written leaves `vmap` for a moment (the batching rule of a custom autograd function sees the tensor
+    with its member axis), so values and gradients are ordinary tensors.
     """
 
     template: nn.Module
@@ -167,13 +168,12 @@ class VmapRecording:
         state: Mapping[str, Tensor],
         inputs: Tensor,
         *,
-        state_dims: Any = 0,
         input_dim: int | None = 0,
-        **options: Any,
+        randomness: str = "error",
     ) -> Tensor:
-        """The members' outputs, member axis first, by `vmap` over stacked parameters (and over inputs, unless shared).
+        """The members' outputs, member axis first, by `vmap` over stacked parameters.
 
-        `state_dims` and `input_dim` are `vmap`'s in_dims of the parameters and the inputs, `options` go to `vmap`.
+        `input_dim` is the member axis of the inputs (None: all members read the same), `randomness` that of `vmap`.
         """
 
         def one(weights: dict[str, Tensor], x: Tensor, anchor: Tensor) -> Tensor:
@@ -185,7 +185,11 @@ class VmapRecording:
 
         members = next(iter(state.values())).shape[0]
         anchors = torch.zeros(members, device=inputs.device)
-        return torch.vmap(one, in_dims=(state_dims, input_dim, 0), **options)(dict(state), inputs, anchors)
+        return torch.vmap(one, (0, input_dim, 0), randomness=randomness)(dict(state), inputs, anchors)
+
+
+class _VmapInfo(Protocol):
+    batch_size: int
 
 
 class _Outside(torch.autograd.Function):
@@ -199,35 +203,46 @@ class _Outside(torch.autograd.Function):
         raise RuntimeError("an activation of a vmapped population is visited outside of vmap")
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    def setup_context(ctx: FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
         pass
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, value: Tensor, anchor: Tensor, visit: Visit) -> tuple[Tensor, int]:
+    def vmap(
+        info: _VmapInfo, in_dims: tuple[int | None, ...], value: Tensor, anchor: Tensor, visit: Visit
+    ) -> tuple[Tensor, int]:
         if in_dims[0] is None:
             return visit(value.expand(info.batch_size, *value.shape)), 0
         return visit(value.movedim(in_dims[0], 0)), 0
 
 
-def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -> Any:
-    """Hook `visit` onto a module's output. Hooks that read stay behind those that write: they see what flows on."""
+class _Hook:
+    """`visit` as a forward hook; a hook that `reads` runs after all those that write."""
 
-    def hook(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+    def __init__(self, model: nn.Module, visit: Visit, reads: bool) -> None:
+        self.model, self.visit, self.reads = model, visit, reads
+
+    def __call__(self, module: nn.Module, inputs: object, output: object) -> object:
         if not isinstance(output, Tensor):
             return output
-        anchor = getattr(model, "anchor", None)
-        return visit(output) if anchor is None else _Outside.apply(output, anchor, visit)
+        anchor = self.model.anchor if isinstance(self.model, VmapRecording) else None
+        return self.visit(output) if anchor is None else _Outside.apply(output, anchor, self.visit)
 
-    hook.reads = reads  # type: ignore[attr-defined]
-    handle = module.register_forward_hook(hook)
+
+def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -> RemovableHandle:
+    handle = module.register_forward_hook(_Hook(model, visit, reads))
     hooks = module._forward_hooks
-    for key in [key for key, other in hooks.items() if getattr(other, "reads", False)]:
+    for key in [key for key, hook in hooks.items() if isinstance(hook, _Hook) and hook.reads]:
         hooks[key] = hooks.pop(key)
     return handle
 
 
+def _template(model: nn.Module) -> nn.Module:
+    """The module whose activations have the names: the model itself, or a population's architecture."""
+    return model.template if isinstance(model, VmapRecording) else model
+
+
 def _own_node(value: Tensor) -> Tensor:
-    """The same value as a node of its own in the graph, so that its gradient is that of this activation alone.
+    """The same value as a separate node of the graph, so that its gradient is that of this activation only.
 
     An identity `HookPoint` returns its input, whose other uses (a skip connection) would be counted too; and a value
     that depends on no parameter (a one-hot token) would have no gradient at all.

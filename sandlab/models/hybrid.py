@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, require
 from sandlab.models._parts.cache import GrowingSlot
-from sandlab.models._parts.sequence import SequenceModel, State
+from sandlab.models._parts.sequence import SequenceLayer, SequenceModel, State
 from sandlab.models.attention import Attention
-from sandlab.models.base import configured
+from sandlab.models.base import check_length, configured
 from sandlab.models.layers import RMSNorm
 from sandlab.models.recurrent import LSTMConfig, LSTMLayer, RNNConfig, RNNLayer
 from sandlab.models.state_space import MixedLayer, StateSpaceConfig, StateSpaceMixer
@@ -23,17 +22,18 @@ __all__ = ["Hybrid", "HybridConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class HybridConfig(StateSpaceConfig):
-    """Options of the hybrid, beside those of the state-space model (which shape its recurrent layers).
+    """Options of the hybrid, besides those of the state-space model (which shape its recurrent layers).
 
     length          largest number of positions (for the attention layers)
-    layers          how many, of both kinds together
+    layers          number of layers of both kinds together
     recurrent       "state-space", "lstm" or "rnn" (tanh)
     attention_at    depths of the attention layers, counted from 0; () for none
-    ratio           instead: (attention, recurrent) layers in each group of that many, attention in the group's middle;
+    ratio           instead: (attention, recurrent) layers in each group of layers, attention in the middle of it;
                     (1, 7) puts it at depths 4, 12, 20, …
     heads           of each attention layer; head_width defaults to width / heads
     positions       of the attention layers: "none" (the recurrence knows the order), "rotary", "relative" or "alibi"
-    window          attention reaches back this many tokens only
+    window          how many keys back a query sees (None: all)
+    mlp             as in the state-space model, but "gelu" unless given
     """
 
     length: int
@@ -49,11 +49,7 @@ class HybridConfig(StateSpaceConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("length", "heads"):
-            integer(name, getattr(self, name), low=1)
-        for name in ("head_width", "window"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), low=1)
+        self.check_integers("length", "heads", "head_width", "window")
         choice("recurrent", self.recurrent, ("state-space", "lstm", "rnn"))
         choice("positions", self.positions, ("none", "rotary", "relative", "alibi"))
         fits = self.head_width is not None or self.width % self.heads == 0
@@ -86,8 +82,8 @@ class HybridConfig(StateSpaceConfig):
         return tuple(depth for depth in range(self.layers) if first <= depth % group < first + attending)
 
 
-class AttentionMixer(Attention):
-    """Attention as one of several kinds of layer: it can continue a sequence, given the keys and values so far."""
+class AttentionMixer(Attention, SequenceLayer):
+    """Attention that can continue a sequence, given the keys and values so far."""
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         slot = GrowingSlot(state, x)
@@ -117,9 +113,9 @@ class Hybrid(SequenceModel):
         super().__init__(
             config,
             [
-                MixedLayer("attention", _attention(config), config)
+                MixedLayer(config, attention=_attention(config))
                 if depth in attending
-                else MixedLayer("recurrence", _recurrence(config), config)
+                else MixedLayer(config, recurrence=_recurrence(config))
                 for depth in range(config.layers)
             ],
         )
@@ -128,10 +124,7 @@ class Hybrid(SequenceModel):
         return RMSNorm(self.config.width)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        time, longest = inputs.shape[-1], self.config.length
-        require(
-            1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
-        )
+        check_length(inputs.shape[-1], self.config.length)
         return super().forward(inputs)
 
 
@@ -148,15 +141,10 @@ def _attention(config: HybridConfig) -> AttentionMixer:
     )
 
 
-def _recurrence(config: HybridConfig) -> nn.Module:
-    if config.recurrent == "state-space":
-        return StateSpaceMixer(config)
-    shared: dict[str, Any] = {
-        "vocab": config.vocab,
-        "width": config.width,
-        "bias": config.bias,
-        "init_std": config.init_std,
-    }
+def _recurrence(config: HybridConfig) -> SequenceLayer:
+    vocab, width, bias, std = config.vocab, config.width, config.bias, config.init_std
     if config.recurrent == "lstm":
-        return LSTMLayer(config.width, LSTMConfig(**shared))
-    return RNNLayer(config.width, RNNConfig(**shared))
+        return LSTMLayer(width, LSTMConfig(vocab=vocab, width=width, bias=bias, init_std=std))
+    if config.recurrent == "rnn":
+        return RNNLayer(width, RNNConfig(vocab=vocab, width=width, bias=bias, init_std=std))
+    return StateSpaceMixer(config)

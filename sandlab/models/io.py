@@ -6,8 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,10 +25,10 @@ CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
 
 def save(model: Model, folder: str | Path) -> Path:
-    """Write a model's config and weights into `folder` (made if missing); an older save there is replaced.
+    """Write a model's config and weights into `folder` (created if missing), replacing an older save.
 
     `config.json` holds the registry name, the options, the format, SandLab's version and the SHA-256 of the weights.
-    Each file is written aside and then moved into place, so a reader never sees half a file.
+    Each file is written under a temporary name and then renamed, so a reader never sees half a file.
     """
     from safetensors.torch import save as to_bytes
 
@@ -49,31 +49,40 @@ def save(model: Model, folder: str | Path) -> Path:
     return folder
 
 
-def load(folder: str | Path, device: str | torch.device = "cpu") -> Any:
+def load(folder: str | Path, device: str | torch.device = "cpu") -> Model:
     """The model that `save` wrote into `folder`, with the same options, weights and precision.
 
     >>> model.save("runs/mine"); twin = sl.models.load("runs/mine")
     """
     folder = Path(folder)
-    about = _read_config(folder / CONFIG)
-    options = {key: tuple(value) if isinstance(value, list) else value for key, value in about["config"].items()}
-    weights, name = _read_weights(folder / WEIGHTS, about["weights_sha256"]), about["model"]
-    if about["format"] == 1:
+    header = _read_header(folder / CONFIG)
+    name, options, weights = header.model, header.config, _read_weights(folder / WEIGHTS, header.weights_sha256)
+    if header.format == 1:
         name, options, weights = translate(name, options, weights)
     with seeded(0):  # drawn weights are replaced at once; the caller's generator stays where it was
-        model = get("models", name)(**options)
+        model: Model = get("models", name)(**options)
     _check(folder, weights, model.state_dict())
     model.load_state_dict(weights, assign=True)
     return model.to(device)
 
 
+@dataclass(frozen=True)
+class _Header:
+    """What `config.json` must say."""
+
+    format: int
+    model: str
+    config: dict[str, object]
+    weights_sha256: str
+
+
 def _write(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_bytes(data)
-        aside.replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> bytes:
@@ -85,22 +94,22 @@ def _read(path: Path) -> bytes:
         raise BadInput(f"{path} cannot be read ({problem.strerror}): check the path and its permissions") from None
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> _Header:
     data = _read(path)
     try:
         about = json.loads(data)
     except ValueError:
         raise BadInput(f"{path} is damaged: it is not JSON; save the model again") from None
-    wanted = {"format": int, "model": str, "config": dict, "weights_sha256": str}
-    whole = isinstance(about, dict) and all(isinstance(about.get(key), kind) for key, kind in wanted.items())
-    if not whole:
-        raise BadInput(f"{path} does not describe a SandLab model: it must have {', '.join(wanted)}")
+    kinds = {"format": int, "model": str, "config": dict, "weights_sha256": str}
+    if not (isinstance(about, dict) and all(isinstance(about.get(key), kind) for key, kind in kinds.items())):
+        raise BadInput(f"{path} does not describe a SandLab model: it must have {', '.join(kinds)}")
     if about["format"] > FORMAT:
         raise BadInput(
             f"{path} has format {about['format']}, written by SandLab {about.get('sandlab')}, and this version "
             f"({__version__}) reads up to {FORMAT}: install the newer version"
         )
-    return about
+    config = {key: tuple(value) if isinstance(value, list) else value for key, value in about["config"].items()}
+    return _Header(about["format"], about["model"], config, about["weights_sha256"])
 
 
 def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:

@@ -8,6 +8,8 @@ built only from these layers, and from operations that leave leading axes alone,
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,39 +25,52 @@ __all__ = [
     "Linear",
     "Positions",
     "RMSNorm",
-    "against",
+    "align",
     "contract",
     "linear",
     "look_up",
+    "module_list",
     "one_hot",
 ]
 
+Part = TypeVar("Part", bound=nn.Module)
+
 
 class HookPoint(nn.Module):
-    """An activation with a name: the identity, at a place where `record` reads and `replace` writes."""
+    """An activation with a name: the identity, where `record` reads and `patch` writes."""
 
     def forward(self, value: Tensor) -> Tensor:
         return value
 
+    @property
+    def hooked(self) -> bool:
+        """Whether somebody reads or writes this activation."""
+        return bool(self._forward_hooks)
 
-def against(parameter: Tensor, value: Tensor, own: int) -> Tensor:
-    """View `parameter` (own axes, perhaps a member axis before them) so that it broadcasts against `value`.
 
-    A member axis moves to the front of `value`'s axes and singleton axes fill the gap.
+def module_list(parts: Iterable[Part]) -> Sequence[Part]:
+    """An `nn.ModuleList`, typed as the sequence of its parts."""
+    return cast(Sequence[Part], nn.ModuleList(parts))
+
+
+def align(parameter: Tensor, value: Tensor, axes: int) -> Tensor:
+    """View a parameter of `axes` axes, and perhaps a member axis before them, so that it broadcasts against `value`.
+
+    The member axis becomes the first axis of `value`, and singleton axes fill the gap.
     """
-    if parameter.ndim == own:
+    if parameter.ndim == axes:
         return parameter
-    gap = value.ndim - 1 - own
+    gap = value.ndim - 1 - axes
     return parameter.view(parameter.shape[0], *([1] * gap), *parameter.shape[1:])
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x Wᵀ + b, member by member when the weights have a member axis; either of the two may be shared by all."""
+    """x Wᵀ + b, member by member when the weights have a member axis; all members may share one of the two."""
     if weight.ndim == 2 and (bias is None or bias.ndim == 1):
         return F.linear(x, weight, bias)
-    if weight.ndim == 2:
+    if weight.ndim == 2 and bias is not None:
         product = F.linear(x, weight)
-        return product + against(bias, product, 1)  # type: ignore[arg-type]
+        return product + align(bias, product, 1)
     members, outputs, inputs = weight.shape
     flat = x.reshape(members, -1, inputs)
     if bias is None:
@@ -70,13 +85,13 @@ def contract(equation: str, x: Tensor, parameter: Tensor) -> Tensor:
 
     The equation names the axes of one example and of one model: "jd,hij->ihd".
     """
-    own, rest = equation.split(",")
+    axes, rest = equation.split(",")
     weights, result = rest.split("->")
     if parameter.ndim == len(weights):
-        return torch.einsum(f"...{own},{weights}->...{result}", x, parameter)
-    examples = x.shape[1 : x.ndim - len(own)]
-    flat = x.reshape(x.shape[0], math.prod(examples), *x.shape[x.ndim - len(own) :])
-    product = torch.einsum(f"yz{own},y{weights}->yz{result}", flat, parameter)
+        return torch.einsum(f"...{axes},{weights}->...{result}", x, parameter)
+    examples = x.shape[1 : x.ndim - len(axes)]
+    flat = x.reshape(x.shape[0], math.prod(examples), *x.shape[x.ndim - len(axes) :])
+    product = torch.einsum(f"yz{axes},y{weights}->yz{result}", flat, parameter)
     return product.reshape(x.shape[0], *examples, *product.shape[2:])
 
 
@@ -94,7 +109,7 @@ def look_up(index: Int[Tensor, "*lead"], table: Float[Tensor, "entries width"]) 
 
 
 def one_hot(index: Int[Tensor, "*lead"], entries: int, dtype: torch.dtype) -> Float[Tensor, "*lead entries"]:
-    """The unit vector of each token (a row of the identity: three times faster than `F.one_hot` and a cast)."""
+    """The unit vector of each token, as a row of the identity: three times faster than `F.one_hot` and a cast."""
     return look_up(index, torch.eye(entries, dtype=dtype, device=index.device))
 
 
@@ -112,7 +127,7 @@ class Linear(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Row look-up."""
+    """Rows of a table."""
 
     def __init__(self, entries: int, width: int, *, std: float = 0.02) -> None:
         super().__init__()
@@ -123,7 +138,7 @@ class Embedding(nn.Module):
         if self.weight.ndim == 2:
             return look_up(index, self.weight)
         members, entries, width = self.weight.shape
-        # One look-up in the members' tables laid end to end, where a bad token would find its neighbour's row.
+        # One look-up in the members' tables laid end to end, in which a bad token would find another member's row.
         if index.device.type == "cpu" and not torch.compiler.is_compiling() and index.numel():
             look_up(torch.stack(index.aminmax()), self.weight[0])
         offset = torch.arange(members, device=index.device).view(members, *([1] * (index.ndim - 1))) * entries
@@ -138,7 +153,7 @@ class Positions(Embedding):
 
 
 class LayerNorm(nn.Module):
-    """(x − mean)/√(variance + ε), times a gain, plus a bias unless switched off."""
+    """(x − mean)/√(variance + ε), times a gain, plus a bias unless `bias=False`."""
 
     def __init__(self, width: int, *, bias: bool = True, eps: float = 1e-5) -> None:
         super().__init__()
@@ -150,8 +165,8 @@ class LayerNorm(nn.Module):
     def forward(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
         if self.weight.ndim == 1 and (self.bias is None or self.bias.ndim == 1):
             return F.layer_norm(x, (self.width,), self.weight, self.bias, self.eps)
-        normal = F.layer_norm(x, (self.width,), None, None, self.eps) * against(self.weight, x, 1)
-        return normal if self.bias is None else normal + against(self.bias, x, 1)
+        normal = F.layer_norm(x, (self.width,), None, None, self.eps) * align(self.weight, x, 1)
+        return normal if self.bias is None else normal + align(self.bias, x, 1)
 
 
 class RMSNorm(nn.Module):
@@ -163,4 +178,4 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * against(self.weight, x, 1)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * align(self.weight, x, 1)

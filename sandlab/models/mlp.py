@@ -1,4 +1,4 @@
-"""The multi-layer perceptron, on tokens laid side by side or on real features."""
+"""The multi-layer perceptron, on concatenated one-hot tokens or on real features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sandlab.errors import BadInput, choice, integer, number, require
+from sandlab.errors import BadInput, choice, integer, require
 from sandlab.models._parts.activations import ACTIVATIONS
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import HookPoint, Linear, one_hot
@@ -22,12 +22,12 @@ __all__ = ["MLP", "MLPConfig"]
 class MLPConfig(Config):
     """Options of the perceptron.
 
-    vocab, length   inputs are `length` tokens, laid side by side as one-hot vectors; or
+    vocab, length   inputs are `length` tokens, concatenated as one-hot vectors; or
     features        inputs are this many real numbers (then give neither vocab nor length)
     hidden          widths of the hidden layers, first one first; () for a linear model
     outputs         classes (default: vocab)
     activation      after each hidden layer
-    bias            of the hidden layers; readout_bias of the last one
+    bias            the hidden layers have biases; readout_bias: so has the readout
     init_std        standard deviation of every drawn weight (None: 1/√inputs); zero_readout starts the last map at zero
     """
 
@@ -48,16 +48,13 @@ class MLPConfig(Config):
         given = (self.vocab, self.length, self.features)
         allowed = "either vocab and length (tokens) or features (real numbers)"
         require(on_tokens or on_numbers, "(vocab, length, features)", given, allowed)
-        for name in ("vocab", "length", "features", "outputs"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), low=1)
+        self.check_integers("vocab", "length", "features", "outputs")
+        self.check_numbers("init_std", low=0.0)
         require(on_tokens or self.outputs is not None, "outputs", None, "given with features")
         is_row = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
         require(is_row, "hidden", self.hidden, "one width per hidden layer, such as (64,)")
         object.__setattr__(self, "hidden", tuple(integer("hidden", width, low=1) for width in self.hidden))
         choice("activation", self.activation, ACTIVATIONS)
-        if self.init_std is not None:
-            number("init_std", self.init_std, low=0.0)
 
     @property
     def input_width(self) -> int:

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sandlab.errors import choice, number
+from sandlab.errors import choice
 from sandlab.models._parts.activations import ACTIVATIONS
-from sandlab.models._parts.sequence import SequenceConfig, SequenceModel, State, flat, product_sum
+from sandlab.models._parts.sequence import SequenceConfig, SequenceLayer, SequenceModel, State, flat, product_sum
 from sandlab.models.base import configured
 from sandlab.models.layers import HookPoint, Linear
 from sandlab.registry import register
@@ -23,7 +23,7 @@ RECURRENT_STARTS = ("normal", "orthogonal", "identity")
 
 @dataclass(frozen=True, kw_only=True)
 class RNNConfig(SequenceConfig):
-    """Options of the Elman network, beside those of every sequence model.
+    """Options of the Elman network besides those of every sequence model.
 
     activation       "tanh", "relu", "identity" (a linear recurrence), …
     recurrent_start  of W₂: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
@@ -40,7 +40,7 @@ class RNNConfig(SequenceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig(SequenceConfig):
-    """Options of the LSTM, beside those of every sequence model.
+    """Options of the LSTM besides those of every sequence model.
 
     recurrent_start  of each gate's recurrent matrix: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
     forget_bias      initial bias of the forget gate: above 0 the cell remembers at first
@@ -52,14 +52,14 @@ class LSTMConfig(SequenceConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("recurrent_start", self.recurrent_start, RECURRENT_STARTS)
-        number("forget_bias", self.forget_bias)
+        self.check_numbers("forget_bias")
 
 
-class RNNLayer(nn.Module):
+class RNNLayer(SequenceLayer):
     """h_t = φ(W₁ x_t + b + W₂ h_{t−1}), h₀ = 0.
 
-    `drive` is W₁ x + b for all steps at once, `state` h_t step by step (recorded as `state#0`, `state#1`, …; written,
-    it flows on), `hidden` all states of the sequence.
+    `drive` is W₁ x + b for all steps at once, `state` is h_t step by step (recorded as `state#0`, `state#1`, …; a
+    patched state enters the next step), `hidden` holds all states of the sequence.
     """
 
     def __init__(self, inputs: int, config: RNNConfig) -> None:
@@ -68,9 +68,6 @@ class RNNLayer(nn.Module):
         self.drive = Linear(inputs, config.width, bias=config.bias, std=config.init_std)
         self.weight = nn.Parameter(recurrent_matrix(config.width, config.recurrent_start, config.init_std))
         self.state, self.hidden = HookPoint(), HookPoint()
-
-    def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
-        return self.advance(x, None)[0]
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         phi, weight, lead = ACTIVATIONS[self.activation], self.weight, x.shape[:-2]
@@ -84,14 +81,14 @@ class RNNLayer(nn.Module):
         return self.hidden(torch.stack(steps, -2).reshape(*lead, -1, width)), (hidden.reshape(*lead, width),)
 
 
-class LSTMLayer(nn.Module):
+class LSTMLayer(SequenceLayer):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with a forget gate).
 
         i, f, o = σ(W₁ x_t + b + W₂ h_{t−1})    g = tanh(the same with its own weights)
         c_t = f ⊙ c_{t−1} + i ⊙ g               h_t = o ⊙ tanh(c_t)
 
     The rows of `drive.weight` (W₁) and `weight` (W₂) are i, f, o, g in this order. `state` and `cell` are h_t and c_t
-    step by step, `hidden` all h_t of the sequence.
+    step by step, `hidden` holds all h_t of the sequence.
     """
 
     def __init__(self, inputs: int, config: LSTMConfig) -> None:
@@ -104,9 +101,6 @@ class LSTMLayer(nn.Module):
         if self.drive.bias is not None:
             nn.init.constant_(self.drive.bias[width : 2 * width], config.forget_bias)
         self.cell, self.state, self.hidden = HookPoint(), HookPoint(), HookPoint()
-
-    def forward(self, x: Float[Tensor, "*lead time inputs"]) -> Float[Tensor, "*lead time width"]:
-        return self.advance(x, None)[0]
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         weight, width, lead = self.weight, self.width, x.shape[:-2]

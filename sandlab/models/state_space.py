@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, require
+from sandlab.errors import choice, require
 from sandlab.models._parts.activations import ACTIVATIONS
 from sandlab.models._parts.scan import linear_recurrence
-from sandlab.models._parts.sequence import SequenceConfig, SequenceModel, State
+from sandlab.models._parts.sequence import SequenceConfig, SequenceLayer, SequenceModel, State
 from sandlab.models.base import configured
-from sandlab.models.layers import HookPoint, Linear, RMSNorm, against
+from sandlab.models.layers import HookPoint, Linear, RMSNorm, align
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -24,10 +23,10 @@ __all__ = ["MixedLayer", "ShortConvolution", "StateSpace", "StateSpaceConfig", "
 
 @dataclass(frozen=True, kw_only=True)
 class StateSpaceConfig(SequenceConfig):
-    """Options of a residual stack of state-space layers, beside those of every sequence model.
+    """Options of a residual stack of state-space layers, besides those of every sequence model.
 
     state_width     states per channel; expand: channels are expand · width
-    selective       gates, writing and reading depend on the input; False: fixed
+    selective       gates, writing and reading depend on the input; False: they are fixed
     signed          gates lie in [−1, 1] instead of [0, 1]: a state can change its sign, as parity needs
     convolution     reach of the short causal convolution before the recurrence (1: none)
     gated           the output is multiplied by silu of a second branch
@@ -49,10 +48,7 @@ class StateSpaceConfig(SequenceConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("state_width", "expand", "convolution"):
-            integer(name, getattr(self, name), low=1)
-        if self.mlp_width is not None:
-            integer("mlp_width", self.mlp_width, low=1)
+        self.check_integers("state_width", "expand", "convolution", "mlp_width")
         choice("activation", self.activation, ACTIVATIONS)
         choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
         fits = self.input_width == self.width
@@ -60,7 +56,7 @@ class StateSpaceConfig(SequenceConfig):
 
 
 class ShortConvolution(nn.Module):
-    """y_t = Σ_{j<reach} w_j ⊙ x_{t−j} + b: each channel by itself, the present first."""
+    """y_t = Σ_{j<reach} w_j ⊙ x_{t−j} + b, channel by channel."""
 
     def __init__(self, channels: int, reach: int, *, bias: bool) -> None:
         super().__init__()
@@ -72,14 +68,14 @@ class ShortConvolution(nn.Module):
         """`before` holds the reach − 1 inputs that came earlier (default: zeros)."""
         time = x.shape[-2]
         longer = F.pad(x, (0, 0, self.reach - 1, 0)) if before is None else torch.cat([before, x], -2)
-        y = torch.zeros_like(x) if self.bias is None else against(self.bias, x, 1).expand_as(x)
+        y = torch.zeros_like(x) if self.bias is None else align(self.bias, x, 1).expand_as(x)
         for j in range(self.reach):
             first = self.reach - 1 - j
-            y = torch.addcmul(y, longer[..., first : first + time, :], against(self.weight[..., j, :], x, 1))
+            y = torch.addcmul(y, longer[..., first : first + time, :], align(self.weight[..., j, :], x, 1))
         return y
 
 
-class StateSpaceMixer(nn.Module):
+class StateSpaceMixer(SequenceLayer):
     """h_t[e, n] = a_t[e, n] h_{t−1}[e, n] + B_t[n] u_t[e],   y_t[e] = Σ_n C_t[n] h_t[e, n] + D[e] u_t[e].
 
     u = φ(convolution(W x)) has expand · width channels e with state_width states n each. Gate: a = σ(α[e, n] + s_t[e]),
@@ -115,63 +111,67 @@ class StateSpaceMixer(nn.Module):
         self.gates, self.hidden, self.read = HookPoint(), HookPoint(), HookPoint()
         self.out_proj = Linear(channels, config.width, bias=config.bias, std=std)
 
-    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
-        return self.advance(x, None)[0]
-
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
-        risen = self.in_proj(x)
-        u = risen if self.convolution is None else self.convolution(risen, None if state is None else state[1])
+        inner = self.in_proj(x)
+        u = inner if self.convolution is None else self.convolution(inner, None if state is None else state[1])
         u = ACTIVATIONS[self.activation](u)
         gates, drive = self._gates_and_drive(u)
         hidden = self.hidden(self._run(gates, drive, None if state is None else state[0]))
-        shown = self.show(u).unsqueeze(-2) if self.selective else against(self.shown, hidden, 2)
-        y = self.read((hidden * shown).sum(-1) + u * against(self.skip, u, 1))
+        shown = self.show(u).unsqueeze(-2) if self.selective else align(self.shown, hidden, 2)
+        y = self.read((hidden * shown).sum(-1) + u * align(self.skip, u, 1))
         if self.gate is not None:
             y = y * F.silu(self.gate(x))
-        return self.out_proj(y), (hidden[..., -1, :, :], self._tail(risen, state))
+        return self.out_proj(y), (hidden[..., -1, :, :], self._tail(inner, state))
 
     def _gates_and_drive(self, u: Tensor) -> tuple[Tensor, Tensor]:
         wide = u.unsqueeze(-1)
-        level = against(self.gate_bias, wide, 2)
+        level = align(self.gate_bias, wide, 2)
         level = level + self.shift(u).unsqueeze(-1) if self.selective else level.expand(*u.shape, level.shape[-1])
         gates = level.sigmoid()
         gates = self.gates(2 * gates - 1 if self.signed else gates)
-        return gates, wide * (self.write(u).unsqueeze(-2) if self.selective else against(self.written, wide, 2))
+        return gates, wide * (self.write(u).unsqueeze(-2) if self.selective else align(self.written, wide, 2))
 
     def _run(self, gates: Tensor, drive: Tensor, before: Tensor | None) -> Tensor:
         if before is None and self.start is not None:
-            before = against(self.start, gates[..., 0, :, :], 2)
+            before = align(self.start, gates[..., 0, :, :], 2)
         if before is not None:
             first = drive[..., :1, :, :] + gates[..., :1, :, :] * before.unsqueeze(-3)
             drive = torch.cat([first, drive[..., 1:, :, :]], -3)
         return linear_recurrence(gates.flatten(-2), drive.flatten(-2)).unflatten(-1, gates.shape[-2:])
 
-    def _tail(self, risen: Tensor, state: State | None) -> Tensor:
+    def _tail(self, inner: Tensor, state: State | None) -> Tensor:
         """The last inputs of the convolution, which the next piece of the sequence needs."""
         reach = 0 if self.convolution is None else self.convolution.reach - 1
-        longer = F.pad(risen, (0, 0, reach, 0)) if state is None else torch.cat([state[1], risen], -2)
+        longer = F.pad(inner, (0, 0, reach, 0)) if state is None else torch.cat([state[1], inner], -2)
         return longer[..., longer.shape[-2] - reach :, :]
 
 
-class MixedLayer(nn.Module):
-    """x ← x + mixer(norm(x)), then perhaps x ← x + mlp(norm(x)). The mixer stands under the name it is given."""
+class MixedLayer(SequenceLayer):
+    """x ← x + mixer(norm(x)), then perhaps x ← x + mlp(norm(x)); the mixer is a recurrence or attention."""
 
-    def __init__(self, name: str, mixer: nn.Module, config: StateSpaceConfig) -> None:
+    def __init__(
+        self,
+        config: StateSpaceConfig,
+        *,
+        recurrence: SequenceLayer | None = None,
+        attention: SequenceLayer | None = None,
+    ) -> None:
         super().__init__()
-        self.mixer_name = name
         self.mixer_norm = RMSNorm(config.width)
-        self.add_module(name, mixer)
+        self.recurrence, self.attention = recurrence, attention
         self.resid_mid = HookPoint()
-        self.has_mlp = config.mlp != "none"
-        if self.has_mlp:
+        self.mlp: MLPBlock | None = None
+        if config.mlp != "none":
             self.mlp_norm = RMSNorm(config.width)
             hidden = config.mlp_width or 4 * config.width
             self.mlp = MLPBlock(config.width, hidden, config.mlp, bias=config.bias, std=config.init_std)
         self.resid_post = HookPoint()
 
     @property
-    def mixer(self) -> Any:
-        return getattr(self, self.mixer_name)
+    def mixer(self) -> SequenceLayer:
+        mixer = self.recurrence or self.attention
+        assert mixer is not None
+        return mixer
 
     def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
         return self._rest(x + self.mixer(self.mixer_norm(x)))
@@ -182,7 +182,7 @@ class MixedLayer(nn.Module):
 
     def _rest(self, x: Tensor) -> Tensor:
         x = self.resid_mid(x)
-        return self.resid_post(x + self.mlp(self.mlp_norm(x)) if self.has_mlp else x)
+        return self.resid_post(x if self.mlp is None else x + self.mlp(self.mlp_norm(x)))
 
 
 @register("models")
@@ -204,7 +204,7 @@ class StateSpace(SequenceModel):
 
     @configured(StateSpaceConfig)
     def __init__(self, config: StateSpaceConfig) -> None:
-        layers = [MixedLayer("recurrence", StateSpaceMixer(config), config) for _ in range(config.layers)]
+        layers = [MixedLayer(config, recurrence=StateSpaceMixer(config)) for _ in range(config.layers)]
         super().__init__(config, layers)
 
     def last_norm(self) -> nn.Module:

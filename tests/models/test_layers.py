@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from sandlab.errors import BadInput
-from sandlab.models.layers import Embedding, LayerNorm, Linear, Positions, RMSNorm, against, contract, linear, one_hot
+from sandlab.models.layers import Embedding, LayerNorm, Linear, Positions, RMSNorm, align, contract, linear, one_hot
 
 
 def shake(module: nn.Module) -> nn.Module:
@@ -63,11 +63,11 @@ def test_contract_is_einsum_member_by_member(examples: tuple[int, ...]) -> None:
     torch.testing.assert_close(contract("jd,hij->ihd", x, weight[0]), torch.einsum("...jd,hij->...ihd", x, weight[0]))
 
 
-def test_against_puts_members_first_and_fills_the_gap() -> None:
+def test_align_puts_members_first_and_fills_the_gap() -> None:
     value = torch.zeros(3, 4, 5, 2)
-    assert against(torch.zeros(2), value, 1).shape == (2,)
-    assert against(torch.zeros(3, 2), value, 1).shape == (3, 1, 1, 2)
-    assert against(torch.zeros(3, 5, 2), value, 2).shape == (3, 1, 5, 2)
+    assert align(torch.zeros(2), value, 1).shape == (2,)
+    assert align(torch.zeros(3, 2), value, 1).shape == (3, 1, 1, 2)
+    assert align(torch.zeros(3, 5, 2), value, 2).shape == (3, 1, 5, 2)
 
 
 def test_one_hot_is_torchs() -> None:

@@ -220,7 +220,7 @@ def test_hybrid_depths_follow_the_ratio_or_the_list() -> None:
     assert depths(layers=4, attention_at=(3, 0)) == (0, 3)
     assert depths(layers=4, attention_at=()) == ()
     model = Hybrid(vocab=3, length=9, width=4, layers=4, attention_at=(1,))
-    assert [layer.mixer_name for layer in model.layers] == ["recurrence", "attention", "recurrence", "recurrence"]
+    assert [layer.attention is not None for layer in model.layers] == [False, True, False, False]
 
 
 def test_the_perceptron_is_torchs_on_tokens_and_on_numbers(run_members) -> None:

@@ -18,7 +18,7 @@ class KeyValueCache:
     """One buffer of keys and one of values per attention layer; every row (sequence) has its own length.
 
     Made by `Transformer.start_cache` and filled by `model(tokens, cache=cache)`, which puts the new tokens of row b at
-    positions lengths[b], lengths[b] + 1, … For decoding only: nothing in it is differentiated.
+    positions lengths[b], lengths[b] + 1, … For decoding only: there are no gradients.
     """
 
     def __init__(self, batch: int, capacity: int, attentions: Sequence[Attention]) -> None:
@@ -37,7 +37,7 @@ class KeyValueCache:
             )
             for attention, weight in zip(attentions, weights)
         ]
-        self.reach = 0  # no row is longer than this; kept as a plain number, so that growing asks the device nothing
+        self.reach = 0  # no row is longer than this; a plain number, so that growing does not wait for the device
 
     def grow(self, tokens: Int[Tensor, "batch new"]) -> Sequence[_RowSlot]:
         """Make room for the new tokens at the end of every row; each layer's slot then takes its keys and values."""
@@ -60,7 +60,7 @@ class KeyValueCache:
         return self.slots
 
     def rollback(self, lengths: Int[Tensor, "batch"] | Sequence[int]) -> None:
-        """Shorten every row to its given length: what stood behind is forgotten."""
+        """Shorten every row to the given length."""
         shorter = torch.as_tensor(lengths, dtype=torch.long, device=self.lengths.device)
         require(shorter.shape == self.lengths.shape, "lengths", tuple(shorter.shape), f"{len(self.lengths)} numbers")
         inside = bool(((shorter >= 0) & (shorter <= self.lengths)).all())
@@ -69,7 +69,7 @@ class KeyValueCache:
         self.reach = int(shorter.max())
 
     def select(self, rows: Int[Tensor, "chosen"] | Sequence[int]) -> KeyValueCache:
-        """A new cache whose rows are copies of the chosen ones, repeats allowed: branching and resampling."""
+        """A new cache whose rows are copies of the chosen ones, for branching and resampling; rows may repeat."""
         index = torch.as_tensor(rows, dtype=torch.long, device=self.lengths.device)
         chosen = KeyValueCache(len(index), self.capacity, ())
         chosen.lengths, chosen.positions = self.lengths[index], self.positions[index]
@@ -82,7 +82,7 @@ class KeyValueCache:
 
 
 class _RowSlot:
-    """One layer's buffers; `positions` (batch, 1, new) is where the tokens being read stand."""
+    """One layer's buffers; `positions` (batch, 1, new) are those of the tokens being read."""
 
     positions: Tensor
 

@@ -1,13 +1,15 @@
-"""Models saved by SandLab 0.1 (format 1): their options and weights under the names of today."""
+"""Models saved by SandLab 0.1 (format 1): their options and weights under the present names."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from torch import Tensor
 
 __all__ = ["translate"]
+
+Options = dict[str, object]
+Weights = dict[str, Tensor]
 
 _ARRANGEMENTS = {"pre": "pre", "gpt": "attention-post", "theory": "attention-branch"}
 _NAMES = {"markov-3param": "three-parameter-markov", "placed-transformer": "transformer"}
@@ -21,9 +23,7 @@ _WEIGHTS = (
 )
 
 
-def translate(
-    name: str, options: dict[str, Any], weights: dict[str, Tensor]
-) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
+def translate(name: str, options: Options, weights: Weights) -> tuple[str, Options, Weights]:
     """Registry name, options and weights of a saved model as this version understands them."""
     if name == "placed-transformer":
         options = _placed(options)
@@ -38,16 +38,17 @@ def _renamed(key: str) -> str:
     return key
 
 
-def _placed(options: dict[str, Any]) -> dict[str, Any]:
+def _placed(options: Options) -> Options:
     kept = {key: value for key, value in options.items() if key not in ("slope", "shift")}
     linear = {"positions": "linear", "position_slope": options["slope"]} if options["slope"] else {}
     return {**kept, **linear, "position_shift": options["shift"]}
 
 
-def _bracket(options: dict[str, Any], weights: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _bracket(options: Options, weights: Weights) -> tuple[Options, Weights]:
     """One linear map of [one-hot token | position/6000] is a table of token vectors and a learned direction."""
     kept = {key: value for key, value in options.items() if key != "arrangement"}
-    made = {**kept, "norm": _ARRANGEMENTS[options["arrangement"]], "mlp": "relu", "readout_bias": True}
+    norm = _ARRANGEMENTS[str(options["arrangement"])]
+    made: Options = {**kept, "norm": norm, "mlp": "relu", "readout_bias": True}
     table, bias = weights["embed.weight"], weights["embed.bias"]
     found = {"embedding.weight": (table[:, :-1].mT + bias).contiguous(), "readout_bias": weights["unembed.bias"]}
     if options["positions"] == "linear":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
 from sandlab.errors import choice
 
@@ -16,17 +15,17 @@ __all__ = ["linear_recurrence"]
 def linear_recurrence(
     gates: Float[Tensor, "*lead time channel"], drive: Float[Tensor, "*lead time channel"], *, method: str = "auto"
 ) -> Float[Tensor, "*lead time channel"]:
-    """h_t = a_t ⊙ h_{t−1} + b_t with h₀ = 0: by a parallel "scan", by "steps", or ("auto") by steps on a CPU only.
+    """h_t = a_t ⊙ h_{t−1} + b_t with h₀ = 0, by a parallel "scan" or by "steps"; "auto": by steps on a CPU.
 
     The maps h ↦ a h + b compose associatively, (a', b') ∘ (a, b) = (a' a, a' b + b'), so neighbours are composed, the
-    half as long recurrence is solved the same way, and the skipped steps are filled in: depth ⌈log₂ T⌉, work
+    recurrence of half the length is solved the same way, and the skipped steps are filled in: depth ⌈log₂ T⌉, work
     proportional to T. The gradient is the same recurrence run backwards, g_t = ∂h_t + a_{t+1} g_{t+1}.
 
     Source: Blelloch 1993, "Prefix sums and their applications"; Martin and Cundy 2018.
     """
     choice("method", method, ("auto", "scan", "steps"))
     gates, drive = torch.broadcast_tensors(gates, drive)
-    # A CPU core gains nothing from depth log₂ T and would pay for the scan's extra traffic with memory.
+    # A CPU core gains nothing from depth log₂ T and would pay for the scan's extra memory traffic.
     by_steps = method == "steps" or (method == "auto" and drive.device.type == "cpu")
     return _Recurrence.apply(gates, drive, by_steps)
 
@@ -51,9 +50,14 @@ def _scan(gates: Tensor, drive: Tensor) -> Tensor:
     rest = even.shape[-2] - 1
     later = torch.addcmul(even[..., 1:, :], even_gates[..., 1:, :], inner[..., :rest, :])
     filled = torch.cat([even[..., :1, :], later], -2)
-    # Interleave: even steps, odd steps; an odd length leaves one even step over.
-    woven = torch.stack([filled[..., :pairs, :], inner], -2).flatten(-3, -2)
-    return woven if time % 2 == 0 else torch.cat([woven, filled[..., -1:, :]], -2)
+    # Interleave even and odd steps; an odd length has one more even step.
+    both = torch.stack([filled[..., :pairs, :], inner], -2).flatten(-3, -2)
+    return both if time % 2 == 0 else torch.cat([both, filled[..., -1:, :]], -2)
+
+
+class _Context(FunctionCtx):
+    saved_tensors: tuple[Tensor, Tensor]
+    by_steps: bool
 
 
 class _Recurrence(torch.autograd.Function):
@@ -67,12 +71,12 @@ class _Recurrence(torch.autograd.Function):
         return _scan(gates, drive) if drive.shape[-2] > 1 else drive.clone()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    def setup_context(ctx: _Context, inputs: tuple[Tensor, Tensor, bool], output: Tensor) -> None:
         ctx.save_for_backward(inputs[0], output)
         ctx.by_steps = inputs[2]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: _Context, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         gates, hidden = ctx.saved_tensors
         last = torch.zeros_like(gates[..., :1, :])
         following = torch.cat([gates[..., 1:, :], last], -2)

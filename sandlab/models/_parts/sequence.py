@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number
+from sandlab.errors import choice
 from sandlab.models.base import Config, Model
-from sandlab.models.layers import Embedding, HookPoint, Linear, one_hot
+from sandlab.models.layers import Embedding, HookPoint, Linear, module_list, one_hot
 
-__all__ = ["SequenceConfig", "SequenceModel", "State"]
+__all__ = ["SequenceConfig", "SequenceLayer", "SequenceModel", "State"]
 
 State = tuple[Tensor, ...]
 
@@ -23,11 +22,11 @@ State = tuple[Tensor, ...]
 class SequenceConfig(Config):
     """Options that every model of this kind has.
 
-    vocab, width    input alphabet; width of the layers
-    layers          how many
+    vocab           number of input tokens
+    width, layers   width of the layers, and their number
     outputs         classes of the readout (default: vocab)
     embedding       "learned" (a vector of `width` per token) or "one-hot"
-    bias            of the maps inside; readout_bias of the last one
+    bias            the maps inside have biases; readout_bias: so has the readout
     init_std        standard deviation of every drawn matrix (None: 1/√inputs)
     read            "all" positions, or only the "last" (logits then have a time axis of 1)
     """
@@ -43,14 +42,10 @@ class SequenceConfig(Config):
     read: str = "all"
 
     def __post_init__(self) -> None:
-        for name in ("vocab", "width", "layers"):
-            integer(name, getattr(self, name), low=1)
-        if self.outputs is not None:
-            integer("outputs", self.outputs, low=1)
+        self.check_integers("vocab", "width", "layers", "outputs")
+        self.check_numbers("init_std", low=0.0)
         choice("embedding", self.embedding, ("learned", "one-hot"))
         choice("read", self.read, ("all", "last"))
-        if self.init_std is not None:
-            number("init_std", self.init_std, low=0.0)
 
     @property
     def input_width(self) -> int:
@@ -58,19 +53,29 @@ class SequenceConfig(Config):
         return self.vocab if self.embedding == "one-hot" else self.width
 
 
+class SequenceLayer(nn.Module):
+    """A map of sequences (…, time, width) that can read them in pieces."""
+
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+        return self.advance(x, None)[0]
+
+    def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """The outputs, given the state after the earlier pieces (None: at the start), and the new state."""
+        raise NotImplementedError
+
+
 class SequenceModel(Model):
-    """Embedding, `layers`, readout. A layer maps (…, time, width) and a state to the same and the state after it."""
+    """Embedding, layers, readout."""
 
     config: SequenceConfig
-    layers: nn.ModuleList
     carries_members = True
 
-    def __init__(self, config: SequenceConfig, layers: Sequence[nn.Module]) -> None:
+    def __init__(self, config: SequenceConfig, layers: Sequence[SequenceLayer]) -> None:
         super().__init__(config)
         if config.embedding == "learned":
             self.embedding = Embedding(config.vocab, config.width, std=1.0)
         self.embed = HookPoint()
-        self.layers = nn.ModuleList(layers)
+        self.layers = module_list(layers)
         self.ln_final = self.last_norm()
         outputs = config.outputs or config.vocab
         self.unembed = Linear(config.width, outputs, bias=config.readout_bias, std=config.init_std)
@@ -100,22 +105,18 @@ class SequenceModel(Model):
     ) -> tuple[Float[Tensor, "*lead read outputs"], list[State]]:
         """Logits of the next tokens given the states after the earlier ones (None: at the start), and the new states.
 
-        A sequence read in pieces gives what it gives at once; memory does not grow with its length.
+        Reading a sequence in pieces gives the same logits as reading it at once.
         """
         x = self.embed_tokens(inputs)
         after: list[State] = []
         for i, layer in enumerate(self.layers):
-            x, state = _advance(layer, x, None if states is None else states[i])
+            x, state = layer.advance(x, None if states is None else states[i])
             after.append(state)
         return self.read_out(x), after
 
 
-def _advance(layer: Any, x: Tensor, state: State | None) -> tuple[Tensor, State]:
-    return layer.advance(x, state)
-
-
 def flat(x: Tensor, weight: Tensor) -> Tensor:
-    """x with its examples in one axis, behind the member axis if the weight (of two axes) carries one."""
+    """x with all examples in one axis, after the member axis if the weight (of two axes) carries one."""
     return x.reshape(*weight.shape[:-2], -1, *x.shape[-2:])
 
 

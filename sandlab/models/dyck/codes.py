@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number, require
+from sandlab.errors import choice, require
+from sandlab.models.attention import attention_pattern, causal_mask
 from sandlab.models.base import Config, Model, configured
-from sandlab.models.layers import HookPoint, LayerNorm, Linear
+from sandlab.models.layers import HookPoint, LayerNorm, Linear, module_list
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -53,8 +53,8 @@ def code_table(types: int, depth: int, kind: str) -> Float[Tensor, "code dim"]:
     """The fixed embedding e of every code, START last, float64.
 
     "type-depth"   one coordinate per code
-    "type+depth"   one-hot bracket beside one-hot level
-    "type-angle"   one-hot bracket beside (cos θ, sin θ), θ = arctan(d/(D + 2 − d)) with d the depth after the bracket
+    "type+depth"   one-hot bracket, then one-hot level
+    "type-angle"   one-hot bracket, then (cos θ, sin θ), θ = arctan(d/(D + 2 − d)) with d the depth after the bracket
     """
     choice("kind", kind, ("type-depth", "type+depth", "type-angle"))
     codes = 2 * types * depth + 1
@@ -80,9 +80,10 @@ def code_table(types: int, depth: int, kind: str) -> Float[Tensor, "code dim"]:
 class MinimalDyckConfig(Config):
     """Options of the trained model with a minimal first layer.
 
-    types, depth   k and D of the language; outputs: classes of the readout
-    embedding      "type-depth", "type+depth" or "type-angle" (see `code_table`); it is fixed
-    width          of keys, queries and values; mlp_width: 0 for none
+    types, depth   k and D of the language
+    outputs        classes of the readout (default: one for each bracket)
+    embedding      "type-depth", "type+depth" or "type-angle" (see `code_table`); it is not trained
+    width          of keys, queries and values; mlp_width of the feed-forward block, 0 for none
     residual       add the (linearly mapped) embedding to the attention's output
     positions      "none", or "linear": one more coordinate i/6000
     """
@@ -97,9 +98,8 @@ class MinimalDyckConfig(Config):
     positions: str = "none"
 
     def __post_init__(self) -> None:
-        for name in ("types", "depth", "width"):
-            integer(name, getattr(self, name), low=1)
-        integer("mlp_width", self.mlp_width, low=0)
+        self.check_integers("types", "depth", "width", "outputs")
+        self.check_integers("mlp_width", low=0)
         choice("embedding", self.embedding, ("type-depth", "type+depth", "type-angle"))
         choice("positions", self.positions, ("none", "linear"))
 
@@ -108,8 +108,9 @@ class MinimalDyckConfig(Config):
 class MinimalDyck(Model):
     """One attention layer over (type, depth) embeddings, a layer norm and a linear readout.
 
-    What a two-layer transformer is whose first layer does its job perfectly; its attention is the second layer's.
-    Scores carry 1/√width and biases, as in a standard layer. Source: Wen et al. 2023, §4.2.
+    A two-layer transformer whose first layer does its job perfectly: the attention is that of the second layer.
+    Queries and keys have biases, and scores are divided by √width, as in a standard layer.
+    Source: Wen et al. 2023, §4.2.
     """
 
     carries_members = True
@@ -134,10 +135,8 @@ class MinimalDyck(Model):
     def forward(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time outputs"]:
         x = self.embed(tokens)
         scores = self.scores(self.query(x) @ self.key(x).mT / math.sqrt(self.config.width))
-        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        pattern = self.pattern(scores.masked_fill(ahead, -torch.inf).softmax(-1))
-        mixed = self.z(pattern @ self.value(x))
-        y = self.norm(mixed if self.skip is None else mixed + self.skip(x))
+        z = self.z(self.pattern(attention_pattern(scores, causal_mask(scores))) @ self.value(x))
+        y = self.norm(z if self.skip is None else z + self.skip(x))
         return self.unembed(y if self.mlp is None else y + self.mlp(y))
 
     def embed(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time dim"]:
@@ -160,8 +159,8 @@ class MinimalDyck(Model):
 class BalanceTransformerConfig(Config):
     """Options of the theory's transformer.
 
-    types, depth   of the language, for the coding of inputs
-    coding         "type-depth": inputs are codes (a minimal first layer comes for free); "tokens": plain tokens
+    types, depth   k and D of the language
+    coding         "type-depth": each bracket enters as its (type, depth) code; "tokens": as the plain token
     widths         of the stream before each layer and after the last
     hidden         widths inside each layer's ReLU network
     floor          C of the norm LN_C(a) = P⊥a/max(‖P⊥a‖, C)
@@ -179,12 +178,11 @@ class BalanceTransformerConfig(Config):
     blend: float = 1.0
 
     def __post_init__(self) -> None:
-        integer("types", self.types, low=1)
-        integer("depth", self.depth, low=1)
+        self.check_integers("types", "depth")
+        self.check_numbers("floor", low=0.0)
+        self.check_numbers("blend", low=0.0, high=1.0)
         choice("coding", self.coding, ("type-depth", "tokens"))
         choice("arrangement", self.arrangement, ("theory", "gpt"))
-        number("floor", self.floor, low=0.0)
-        number("blend", self.blend, low=0.0, high=1.0)
         object.__setattr__(self, "hidden", tuple(tuple(row) for row in self.hidden))
         fits = len(self.widths) == len(self.hidden) + 1 and len(self.hidden) >= 1
         require(fits, "widths", self.widths, f"one more than the layers ({len(self.hidden)})")
@@ -199,22 +197,17 @@ class BalanceLayer(nn.Module):
         self.score = nn.Parameter(torch.randn(width, width) / width)
         self.value = nn.Parameter(torch.randn(width, width) / math.sqrt(width))
         self.scores, self.pattern, self.z, self.normed = HookPoint(), HookPoint(), HookPoint(), HookPoint()
-        sizes = [width, *hidden, outputs]
-        self.maps = nn.ModuleList(Linear(a, b) for a, b in itertools.pairwise(sizes))
+        self.maps = module_list(Linear(a, b) for a, b in itertools.pairwise([width, *hidden, outputs]))
 
     def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time outputs"]:
         # scores[query, key] = e(key)ᵀ M e(query)
         scores = self.scores(x @ self.score.mT @ x.mT)
-        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
-        pattern = self.pattern(scores.masked_fill(ahead, -torch.inf).softmax(-1))
-        mixed = self.z(pattern @ (x @ self.value.mT))
-        x = self.norm(mixed) + x if self.arrangement == "theory" else self.norm(mixed + x)
-        x = self.normed(x)
-        for index, linear_map in enumerate(self.maps):
-            x = linear_map(x)
-            if index + 1 < len(self.maps):
-                x = x.relu()
-        return x
+        z = self.z(self.pattern(attention_pattern(scores, causal_mask(scores))) @ (x @ self.value.mT))
+        x = self.normed(self.norm(z) + x if self.arrangement == "theory" else self.norm(z + x))
+        *inner, last = self.maps
+        for linear_map in inner:
+            x = linear_map(x).relu()
+        return last(x)
 
     def norm(self, a: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead width"]:
         """b · P⊥a/max(‖P⊥a‖, C) + (1 − b) · a."""
@@ -239,7 +232,7 @@ class BalanceTransformer(Model):
         super().__init__(config)
         entries = 2 * config.types * config.depth + 1 if config.coding == "type-depth" else 2 * config.types + 1
         self.embedding = nn.Parameter(torch.eye(entries, config.widths[0]))
-        self.layers = nn.ModuleList(
+        self.layers = module_list(
             BalanceLayer(width, hidden, after, config)
             for width, hidden, after in zip(config.widths[:-1], config.hidden, config.widths[1:], strict=True)
         )
@@ -259,7 +252,7 @@ class BalanceTransformer(Model):
     def contributions(self) -> tuple[Float[Tensor, "key query"], Float[Tensor, "key dim"]]:
         """Scores between all codes in the last layer and the centred value of each (minimal first layer only)."""
         require(self.config.coding == "type-depth", "coding", self.config.coding, "'type-depth'")
-        layer: Any = self.layers[-1]
+        layer = self.layers[-1]
         with torch.no_grad():
             x = self.embedding.double()
             scores = x @ layer.score.double() @ x.mT

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sandlab.errors import integer, require
+from sandlab.errors import require
+from sandlab.models.attention import attention_pattern, causal_mask
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import Embedding, HookPoint, Linear
 from sandlab.registry import register
@@ -18,7 +19,12 @@ __all__ = ["LinearMemoryConfig", "LinearPositionMemory"]
 
 @dataclass(frozen=True)
 class LinearMemoryConfig(Config):
-    """Input and output alphabet, width of the head, and C: position i enters as the number i/C, i from 1."""
+    """Options of the one-head memory.
+
+    vocab, outputs  number of input tokens; classes of the readout
+    width           of token vectors, queries, keys and values
+    scale           C: position i, counted from 1, enters as the number i/C
+    """
 
     vocab: int = 3
     outputs: int = 2
@@ -26,8 +32,7 @@ class LinearMemoryConfig(Config):
     scale: float = 8.0
 
     def __post_init__(self) -> None:
-        for name in ("vocab", "outputs", "width"):
-            integer(name, getattr(self, name), low=1)
+        self.check_integers("vocab", "outputs", "width")
         require(self.scale > 0, "scale", self.scale, "above 0")
 
 
@@ -52,10 +57,9 @@ class LinearPositionMemory(Model):
         self.readout = Linear(config.width, config.outputs)
 
     def forward(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time outputs"]:
-        embedded = self.embedding(tokens)
-        place = torch.arange(1, tokens.shape[-1] + 1, device=tokens.device).to(embedded) / self.config.scale
-        placed = torch.cat([embedded, place.expand(tokens.shape).unsqueeze(-1)], -1)
-        scores = self.query(placed) @ self.key(placed).mT
-        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        pattern = self.pattern(scores.masked_fill(ahead, -torch.inf).softmax(-1))
-        return self.readout(pattern @ self.value(embedded))
+        x = self.embedding(tokens)
+        position = torch.arange(1, tokens.shape[-1] + 1, device=tokens.device).to(x) / self.config.scale
+        at = torch.cat([x, position.expand(tokens.shape).unsqueeze(-1)], -1)
+        scores = self.query(at) @ self.key(at).mT
+        pattern = self.pattern(attention_pattern(scores, causal_mask(scores)))
+        return self.readout(pattern @ self.value(x))

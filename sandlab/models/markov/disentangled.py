@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number, require
+from sandlab.errors import choice, integer, require
 from sandlab.models._parts.activations import ACTIVATIONS
-from sandlab.models.base import Config, Model, configured
-from sandlab.models.layers import HookPoint, Linear, contract, linear, one_hot
+from sandlab.models.attention import attention_pattern, causal_mask
+from sandlab.models.base import Config, Model, check_length, configured
+from sandlab.models.layers import HookPoint, Linear, contract, linear, module_list, one_hot
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -27,12 +28,14 @@ class DisentangledTransformerConfig(Config):
     vocab, length   alphabet size S; largest number of positions T
     heads           heads of each layer, first layer first: (2, 1) has two layers
     positions       "one-hot" (appended to the one-hot token) or "none"
-    merged          each head has one matrix A, scores x A xᵀ; False: A = Qᵀ K, both of head_width rows (default: all)
+    causal          False: positions see what follows them
+    merged          each head has one matrix A, scores x A xᵀ; False: A = Qᵀ K, both of head_width rows (default: the
+                    width of the stream)
     value           each head's output passes through a trained square matrix; False: the identity
     mlp             activation of a feed-forward block whose output is concatenated too, or "none"; mlp_width
                     defaults to four times the stream
     outputs         classes of the readout (default: vocab)
-    output          "logits": W x as it is; "probabilities": log(|W x| + floor), for a readout that gives a law
+    output          "logits": W x itself; "probabilities": log(|W x| + floor), for a readout that gives probabilities
     init_std        of the score matrices (None: zero when merged, 1/√width for Q and K)
     readout_std     of the trained readout W (0: it starts at zero)
     read            "last" position only (logits have a time axis of 1), or "all"
@@ -56,24 +59,17 @@ class DisentangledTransformerConfig(Config):
     read: str = "last"
 
     def __post_init__(self) -> None:
-        integer("vocab", self.vocab, low=1)
-        integer("length", self.length, low=1)
+        self.check_integers("vocab", "length", "head_width", "mlp_width", "outputs")
+        self.check_numbers("floor", "readout_std", "init_std", low=0.0)
         is_row = isinstance(self.heads, Sequence) and not isinstance(self.heads, str)
         require(is_row, "heads", self.heads, "one number per layer, such as (2, 1)")
         object.__setattr__(self, "heads", tuple(self.heads))
         for heads in self.heads:
             integer("heads", heads, low=1)
-        for name in ("head_width", "mlp_width", "outputs"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), low=1)
         choice("positions", self.positions, ("one-hot", "none"))
         choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
         choice("output", self.output, ("logits", "probabilities"))
         choice("read", self.read, ("last", "all"))
-        number("floor", self.floor, low=0.0)
-        number("readout_std", self.readout_std, low=0.0)
-        if self.init_std is not None:
-            number("init_std", self.init_std, low=0.0)
         stuck = not self.merged and self.init_std == 0
         require(not stuck, "init_std", self.init_std, "above 0 unless merged", "Q = K = 0 never leaves zero")
 
@@ -104,23 +100,17 @@ class DisentangledAttention(nn.Module):
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Float[Tensor, "*lead time width"], *, last: bool = False) -> Float[Tensor, "*lead query out"]:
-        """What each position fetches, or the `last` one alone."""
-        asking = x[..., -1:, :] if last else x
-        scores = self.scores(self._score(asking, x))
-        if self.causal and not last:
-            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
-            scores = scores.masked_fill(hidden, -torch.inf)
-        pattern = self.pattern(scores.softmax(-1))
-        mixed = self.z((pattern @ x.unsqueeze(-3)).transpose(-2, -3))
-        if self.value is not None:
-            mixed = contract("ihd,hed->ihe", mixed, self.value)
-        return mixed.flatten(-2)
+        """The heads' outputs at every position, or at the `last` one only."""
+        scores = self.scores(self._score(x[..., -1:, :] if last else x, x))
+        pattern = self.pattern(attention_pattern(scores, causal_mask(scores) if self.causal else None))
+        z = self.z((pattern @ x.unsqueeze(-3)).transpose(-2, -3))
+        return (z if self.value is None else contract("ihd,hed->ihe", z, self.value)).flatten(-2)
 
-    def _score(self, asking: Tensor, asked: Tensor) -> Float[Tensor, "*lead head query key"]:
+    def _score(self, queries: Tensor, keys: Tensor) -> Float[Tensor, "*lead head query key"]:
         if not self.merged:
-            return self._split(self.query(asking)) @ self._split(self.key(asked)).mT
+            return self._split(self.query(queries)) @ self._split(self.key(keys)).mT
         # (x A)[head] as one product with all heads' matrices side by side.
-        return self._split(linear(asking, self.weight.mT.flatten(-3, -2))) @ asked.unsqueeze(-3).mT
+        return self._split(linear(queries, self.weight.mT.flatten(-3, -2))) @ keys.unsqueeze(-3).mT
 
     def _split(self, x: Tensor) -> Float[Tensor, "*lead head time width"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
@@ -157,8 +147,8 @@ class DisentangledTransformer(Model):
     Parameters: `layers.i.attention.weight` (head, query width, key width) when merged, else
     `layers.i.attention.{query,key}.weight`; `layers.i.attention.value` (head, width, width); `unembed.weight`.
     Activations: `embed`, `layers.i.attention.{scores,pattern}` (batch, head, query, key), `.z` (batch, time,
-    head, width), `layers.i.{middle,stream}`, `layers.i.mlp.hidden`, `readout`, `logits`. When only the last position is
-    read, the last layer is computed for that query alone (a query axis of 1).
+    head, width), `layers.i.{resid_mid,resid_post}`, `layers.i.mlp.hidden`, `readout`, `logits`. When only the last
+    position is read, the last layer is computed for that query only (a query axis of 1).
 
     Source: Friedman, Wettig and Chen 2023; Nichani, Damian and Lee 2024, "How transformers learn causal structure with
     gradient descent"; Varre, Yüce and Flammarion 2025, Definition 2.2.
@@ -171,7 +161,7 @@ class DisentangledTransformer(Model):
     def __init__(self, config: DisentangledTransformerConfig) -> None:
         super().__init__(config)
         self.embed = HookPoint()
-        self.layers = nn.ModuleList(
+        self.layers = module_list(
             DisentangledLayer(config, width, heads) for width, heads in zip(config.widths, config.heads)
         )
         outputs = config.outputs or config.vocab
@@ -179,14 +169,11 @@ class DisentangledTransformer(Model):
         self.readout, self.logits = HookPoint(), HookPoint()
 
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead read outputs"]:
-        config, time = self.config, inputs.shape[-1]
-        longest = config.length
-        require(
-            1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
-        )
+        config = self.config
+        check_length(inputs.shape[-1], config.length)
         x = self.embed(self._embed(inputs))
         for depth, layer in enumerate(self.layers, start=1):
-            # Nothing reads what the other positions of the last layer would fetch.
+            # Nothing reads the other positions of the last layer.
             x = layer(x, last=config.read == "last" and depth == len(self.layers))
         logits = self.readout(self.unembed(x))
         if config.output == "probabilities":
@@ -194,9 +181,8 @@ class DisentangledTransformer(Model):
         return self.logits(logits)
 
     def _embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time width"]:
-        dtype, time = self.dtype, inputs.shape[-1]
-        token = one_hot(inputs, self.config.vocab, dtype)
+        token = one_hot(inputs, self.config.vocab, self.dtype)
         if self.config.positions == "none":
             return token
-        place = torch.eye(self.config.length, dtype=dtype, device=inputs.device)[:time]
-        return torch.cat([token, place.expand(*token.shape[:-1], -1)], -1)
+        position = torch.eye(self.config.length, dtype=token.dtype, device=token.device)[: inputs.shape[-1]]
+        return torch.cat([token, position.expand(*token.shape[:-1], -1)], -1)

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number
+from sandlab.errors import choice
 from sandlab.models.attention import Attention
 from sandlab.models.base import Config, Model, configured
-from sandlab.models.layers import Embedding, HookPoint, against
+from sandlab.models.layers import HookPoint, Positions, align
 from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
@@ -22,9 +22,9 @@ __all__ = ["OneLayerMarkov", "OneLayerMarkovConfig", "ThreeParameterMarkov", "Th
 class OneLayerMarkovConfig(Config):
     """Options of the one-layer transformer for binary chains.
 
-    length     largest number of positions; width d of the stream
+    length     largest number of positions; width: d, coordinates of the stream
     tied       the readout vector is the embedding vector
-    attention  "softmax" or "linear" with one head, or "none"; window: keys in reach
+    attention  "softmax" or "linear" with one head, or "none"; window: how many keys back a query sees
     mlp        "relu", "gelu" or "none", with 4d hidden units
     positions  whether each position has a learned vector
     init_std   standard deviation of every drawn weight; the bias starts at 0
@@ -40,13 +40,10 @@ class OneLayerMarkovConfig(Config):
     init_std: float = 0.02
 
     def __post_init__(self) -> None:
-        integer("length", self.length, low=1)
-        integer("width", self.width, low=1)
+        self.check_integers("length", "width", "window")
+        self.check_numbers("init_std", low=0.0)
         choice("attention", self.attention, ("softmax", "linear", "none"))
         choice("mlp", self.mlp, ("relu", "gelu", "none"))
-        number("init_std", self.init_std, low=0.0)
-        if self.window is not None:
-            integer("window", self.window, low=1)
 
 
 @register("models")
@@ -69,7 +66,7 @@ class OneLayerMarkov(Model):
         width, std = config.width, config.init_std
         self.token = nn.Parameter(torch.randn(width) * std)
         if config.positions:
-            self.position = Embedding(config.length, width, std=std)
+            self.position = Positions(config.length, width, std=std)
         self.embed, self.resid_mid, self.resid_post, self.logits = HookPoint(), HookPoint(), HookPoint(), HookPoint()
         if config.attention != "none":
             self.attention = Attention(
@@ -83,9 +80,9 @@ class OneLayerMarkov(Model):
 
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time 2"]:
         tokens = inputs.to(self.token.dtype).unsqueeze(-1)
-        x = tokens * against(self.token, tokens, 1)
+        x = tokens * align(self.token, tokens, 1)
         if self.config.positions:
-            x = x + against(self.position.weight[..., : inputs.shape[-1], :], x, 2)
+            x = x + align(self.position(inputs.shape[-1]), x, 2)
         x = self.embed(x)
         if self.config.attention != "none":
             x = x + self.attention(x)
@@ -94,7 +91,7 @@ class OneLayerMarkov(Model):
             x = x + self.mlp(x)
         x = self.resid_post(x)
         readout = self.token if self.config.tied else self.readout
-        return self.logits(_log_odds((x * against(readout, x, 1)).sum(-1), self.bias))
+        return self.logits(_log_odds((x * align(readout, x, 1)).sum(-1), self.bias))
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,7 @@ class ThreeParameterMarkovConfig(Config):
     feedforward  signed size w of the feed-forward block
     attention    size a of the value map under uniform attention
     bias         b of the output
+    init_std     standard deviation of what is drawn
     """
 
     embedding: float | None = None
@@ -114,10 +112,8 @@ class ThreeParameterMarkovConfig(Config):
     init_std: float = 0.1
 
     def __post_init__(self) -> None:
-        number("init_std", self.init_std, low=0.0)
-        for name in ("embedding", "feedforward", "attention", "bias"):
-            if getattr(self, name) is not None:
-                number(name, getattr(self, name))
+        self.check_numbers("init_std", low=0.0)
+        self.check_numbers("embedding", "feedforward", "attention", "bias")
 
 
 @register("models")
@@ -153,7 +149,7 @@ class ThreeParameterMarkov(Model):
 
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead time 2"]:
         x = inputs.to(self.bias.dtype)
-        e, w, a = (against(value, x, 0) for value in (self.embedding, self.feedforward, self.attention))
+        e, w, a = (align(value, x, 0) for value in (self.embedding, self.feedforward, self.attention))
         count = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
         y = self.z(e * (x - 0.5 + a * (x.cumsum(-1) / count - 0.5)))
         return self.logits(_log_odds(e * (y + 4 * w * w.abs() * y.relu()), self.bias))
@@ -161,5 +157,5 @@ class ThreeParameterMarkov(Model):
 
 def _log_odds(odds: Float[Tensor, "*lead"], bias: Tensor) -> Float[Tensor, "*lead 2"]:
     """Logits (0, odds + b) of the two tokens."""
-    odds = odds + against(bias, odds, 0)
+    odds = odds + align(bias, odds, 0)
     return torch.stack([torch.zeros_like(odds), odds], -1)

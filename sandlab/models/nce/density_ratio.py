@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number, require
+from sandlab.errors import choice, require
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import HookPoint
 from sandlab.registry import register
@@ -19,7 +19,7 @@ __all__ = ["DensityRatio", "DensityRatioConfig", "ResNet18"]
 
 @dataclass(frozen=True)
 class DensityRatioConfig(Config):
-    """The parameters of a density-ratio network.
+    """Options of the density-ratio network.
 
     size, channels  images are (channels, size, size)
     body            "resnet18" or "mlp" (two layers)
@@ -36,14 +36,12 @@ class DensityRatioConfig(Config):
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
-        integer("size", self.size, low=4)
-        integer("channels", self.channels, low=1)
+        self.check_integers("channels", "features")
+        self.check_integers("size", "width", low=4)
+        self.check_numbers("floor", low=0.0)
         choice("body", self.body, ("resnet18", "mlp"))
-        integer("features", self.features, low=1)
-        integer("width", self.width, low=4)
         if self.body == "resnet18":
             require(self.width % 4 == 0, "width", self.width, "a multiple of 4", "channels are normalised in 4 groups")
-        number("floor", self.floor, low=0.0)
 
 
 class _Convolution(nn.Conv2d):

@@ -1,4 +1,4 @@
-"""The two-layer simplified transformer whose first layer attends by position only and whose output is a law."""
+"""The two-layer simplified transformer: its first layer attends by position only, its output is a distribution."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number, require
-from sandlab.models.base import Config, Model, configured
+from sandlab.errors import choice, integer, require
+from sandlab.models.attention import attention_pattern, causal_mask
+from sandlab.models.base import Config, Model, check_length, configured
 from sandlab.models.layers import HookPoint, Linear, contract, one_hot
 from sandlab.registry import register
 
@@ -28,8 +29,8 @@ class SimplifiedTransformerConfig(Config):
     merged          one matrix A₂ in place of Q₂ᵀK₂
     query_skip      the query of layer 2 sees block 0 (the token itself); False: it sees only what the heads copied
     mask_self       in layer 2 a position does not attend to itself (the first position, which has no other, does)
-    boundary        "clamp": the sequence starts with its first token; "bos": a reserved token with a coordinate of its
-                    own (d = S + 1) stands before it, a key of layer 1 and never of layer 2
+    boundary        "clamp": the sequence starts with its first token; "bos": a reserved token precedes it, with one
+                    more coordinate (d = S + 1), which is a key of layer 1 and never of layer 2
     head_ratio      d_h = ratio · (m + 1) · d, rows of Q₂ and K₂
     init_scale      factor of the initial Q₂ and K₂ (of A₂ when merged)
     floor           the output is log(p + floor)
@@ -50,15 +51,12 @@ class SimplifiedTransformerConfig(Config):
     read: str = "last"
 
     def __post_init__(self) -> None:
-        integer("vocab", self.vocab, low=1)
-        integer("length", self.length, low=1)
+        self.check_integers("vocab", "length")
+        self.check_numbers("floor", "init_scale", "head_ratio", low=0.0)
         integer("heads", self.heads, low=0, hint="0 heads leave the unigram and the skip connection")
         require(self.query_skip or self.heads > 0, "query_skip", False, "True with 0 heads", "the query would be empty")
         choice("boundary", self.boundary, ("clamp", "bos"))
         choice("read", self.read, ("last", "all"))
-        number("floor", self.floor, low=0.0)
-        number("init_scale", self.init_scale, low=0.0)
-        number("head_ratio", self.head_ratio, low=0.0)
         require(self.head_width >= 1, "head_ratio", self.head_ratio, f"at least {1 / self.stream_width:.3g}")
 
     @property
@@ -94,12 +92,9 @@ class PositionalHeads(nn.Module):
         time = x.shape[-2]
         # A batch axis of 1: the pattern is the same for every example.
         scores = self.scores(self.weight[..., :time, :time].unsqueeze(-4))
-        hidden = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
-        pattern = self.pattern(scores.masked_fill(hidden, -torch.inf).softmax(-1))
-        mixed = self.z(contract("jd,hij->ihd", x, pattern.squeeze(-4)))
-        if self.value is not None:
-            mixed = contract("ihd,hed->ihe", mixed, self.value)
-        return mixed.flatten(-2)
+        pattern = self.pattern(attention_pattern(scores, causal_mask(scores)))
+        z = self.z(contract("jd,hij->ihd", x, pattern.squeeze(-4)))
+        return (z if self.value is None else contract("ihd,hed->ihe", z, self.value)).flatten(-2)
 
 
 class MatchingHead(nn.Module):
@@ -112,9 +107,9 @@ class MatchingHead(nn.Module):
         self.key = HookPoint() if config.merged else Linear(width, config.head_width, bias=False, std=std)
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
-    def forward(self, asking: Tensor, asked: Tensor, tokens: Tensor, allowed: Bool[Tensor, "query key"]) -> Tensor:
-        scores = self.scores((self.query(asking) @ self.key(asked).mT).unsqueeze(-3))
-        pattern = self.pattern(scores.masked_fill(~allowed, -torch.inf).softmax(-1))
+    def forward(self, queries: Tensor, keys: Tensor, tokens: Tensor, mask: Bool[Tensor, "query key"]) -> Tensor:
+        scores = self.scores((self.query(queries) @ self.key(keys).mT).unsqueeze(-3))
+        pattern = self.pattern(attention_pattern(scores, mask))
         return self.z(pattern.squeeze(-3) @ tokens)
 
 
@@ -137,13 +132,13 @@ class SecondLayer(nn.Module):
         super().__init__()
         self.attention = MatchingHead(config)
 
-    def forward(self, asking: Tensor, asked: Tensor, tokens: Tensor, allowed: Tensor) -> Tensor:
-        return self.attention(asking, asked, tokens, allowed)
+    def forward(self, queries: Tensor, keys: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
+        return self.attention(queries, keys, tokens, mask)
 
 
 @register("models")
 class SimplifiedTransformer(Model):
-    """Two-layer simplified disentangled transformer for in-context n-grams; its output is already a law.
+    """Two-layer simplified disentangled transformer for in-context n-grams; its output is already a distribution.
 
     With one-hot tokens r₀ and causal softmax σ:
 
@@ -158,8 +153,8 @@ class SimplifiedTransformer(Model):
     score is (A₂ r₁[query]) · r₁[key] with A₂ = `layers.1.attention.query.weight`.
     Activations: `embed` (r₀), `layers.0.attention.{scores,pattern}` (1, head, query, key), `.z` (batch, time,
     head, d: before V₁), `layers.0.resid_post` (r₁), `layers.1.attention.{query,key}`, `.{scores,pattern}` (batch, 1,
-    query, key), `.z` (p, with the reserved token's coordinate), `logits`. With "bos" every time axis but the queries' of
-    layer 2 and the logits' begins with the reserved token.
+    query, key), `.z` (p, with the reserved token's coordinate), `logits`. With "bos" every time axis begins with the
+    reserved token, except those of the logits and of layer 2's queries.
 
     Source: Varre, Yüce and Flammarion 2025, "Learning in-context n-grams with transformers", §2.3.
     """
@@ -175,31 +170,27 @@ class SimplifiedTransformer(Model):
         self.logits = HookPoint()
 
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead read vocab"]:
-        config, longest = self.config, self.config.length
-        time = inputs.shape[-1]
-        require(
-            1 <= time <= longest, "sequence length", time, f"1 to {longest}", "build the model with a larger length"
-        )
+        config, time = self.config, inputs.shape[-1]
+        check_length(time, config.length)
         first, second = self.layers
         tokens = self.embed(self._embed(inputs))
         stream = first(tokens)
-        asking = stream[..., -1:, :] if config.read == "last" else stream[..., -time:, :]
+        queries = stream[..., -1:, :] if config.read == "last" else stream[..., -time:, :]
         if not config.query_skip:
-            asking = F.pad(asking[..., config.token_width :], (config.token_width, 0))
-        law = second(asking, stream, tokens, self._allowed(time, tokens))[..., : config.vocab]
-        return self.logits((law + config.floor).log())
+            queries = F.pad(queries[..., config.token_width :], (config.token_width, 0))
+        probs = second(queries, stream, tokens, self._mask(time, tokens))[..., : config.vocab]
+        return self.logits((probs + config.floor).log())
 
     def _embed(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead positions width"]:
         if self.config.boundary == "bos":
             inputs = F.pad(inputs, (1, 0), value=self.config.vocab)
         return one_hot(inputs, self.config.token_width, self.dtype)
 
-    def _allowed(self, time: int, tokens: Tensor) -> Bool[Tensor, "query key"]:
+    def _mask(self, time: int, tokens: Tensor) -> Bool[Tensor, "query key"]:
         """Keys of layer 2 for each query: not the future, not the reserved token, perhaps not itself."""
-        reserved = tokens.shape[-2] - time
-        place = torch.arange(time, device=tokens.device)
-        distance = place.unsqueeze(-1) - place
-        allowed = distance >= int(self.config.mask_self)
-        allowed = allowed | ((distance == 0) & (place == 0))
-        allowed = F.pad(allowed, (reserved, 0), value=False)
-        return allowed[-1:] if self.config.read == "last" else allowed
+        position = torch.arange(time, device=tokens.device)
+        distance = position.unsqueeze(-1) - position
+        mask = distance >= int(self.config.mask_self)
+        mask = mask | ((distance == 0) & (position == 0))
+        mask = F.pad(mask, (tokens.shape[-2] - time, 0), value=False)
+        return mask[-1:] if self.config.read == "last" else mask
