@@ -1,31 +1,53 @@
-"""Every construction of the chapter, exact and measured; what is printed wrongly, shown to fail."""
+"""Every construction of the chapter, exact and measured; what is printed wrongly, shown to fail.
+
+Weights that are computed, not trained: each construction is built for many automata and checked on words.
+
+**What is built.** *Scan* (Theorem 10 of the thesis version): every position carries a map of the n states; layer l
+composes it with the map 2^{l−1} positions before; ⌈log₂ T⌉ layers. *Atoms*: a counter modulo n in one layer (uniform
+attention and a table of sums), a memory in one layer (attention to the last write). *Groups*: products of counters in
+parallel (depth 1), semidirect products (L_N + L_H + 2), and any solvable group by its composition series, each step
+inside a wreath product (+3 layers). *Permutation-reset*: the group since the last reset. *Krohn–Rhodes*: the holonomy
+decomposition, level after level, each a permutation-reset machine; the depth does not depend on T. *Gridworld*: two
+layers. *Sequential* and *recurrent*: no shortcut, T layers or T steps.
+
+**What is checked.** Random automata of 2 to 5 states with 2 or 3 letters, from every start: all words up to a length,
+and long random words. Named automata likewise; where there are too many words of eight letters, fewer letters must do
+(the table says how many). Named automata with every construction that applies, from a few starts. Zero wrong states is
+the claim, in float64 with softmax attention. Sizes are compared with the stated bounds. Full: 300 random automata and
+all named ones, words of up to 8 letters and 1000 words of 256, plus a quarter as many words that avoid sinks, since
+uniform letters soon lead there: three minutes of an H200 (`--on processes:4`), hours of one core. In the recorded run
+46 pairs of named automaton and construction, 530 starts in all, and the 300 random automata are without a wrong state.
+`--set most=2100000000` takes all words of eight letters for every named one.
+
+**As printed.** Four statements of the source fail when taken literally, and are measured to fail: the wiring of a
+cascade must look back by one position; "no reset yet" must find an anchor that counts as a reset to q_0; the keys of
+the scan must be turned the other way; and the separation of points on a circle is 1 − 8/T², not 1 − 2π²/T².
+
+**What to look for.** In "scan", every box is a map of the four positions (where 0, 1, 2, 3 lead), and the coloured
+lines are the tree that composes them for the last letter; in "levels", the positions still possible after each layer,
+and the earlier position (the last reset) from which each was read; in "cascade", which channels each layer reads and
+writes, next to the tower of levels; in "depth", straight lines for what reads letter by letter, a logarithm for the
+scan, horizontal lines for the rest.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
+from matplotlib.figure import Figure
 
+from sandlab import figures
+from sandlab.circuits.automata.compiler import METHODS
 from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.circuits.computation import draw_computation
 from sandlab.circuits.drawing import draw_wiring
-from sandlab.figures import new, style
-from sandlab.studies.automata.construction_claims import CLAIMS, SOURCE
-from sandlab.studies.automata.construction_jobs import (
-    DepthJob,
-    NamedJob,
-    RandomJob,
-    StartsJob,
-    check_named,
-    check_random,
-    check_starts,
-    measure_depths,
-    starts_jobs,
-)
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.circuits.sizes import Complexity
+from sandlab.studies.automata import _construction_jobs as jobs
+from sandlab.studies.automata._shared import SOURCE
+from sandlab.studies.claims import Exact, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.catalogue import machine_names, named_machine
 from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net
 from sandlab.worlds.automata.towers import draw_tower
@@ -33,10 +55,16 @@ from sandlab.worlds.automata.towers import draw_tower
 SERIES = {"D6": 4, "D8": 7, "Q8": 7, "A4": 7, "S4": 10}
 FEW = ("C2", "C3", "C2^3", "flip-flop", "memory4", "Grid4", "Grid9", "D6", "D8", "Q8", "A4", "S4", "A5", "S5", "abab")
 MORE = (*FEW, *(f"C{n}" for n in range(4, 9)), "C2^2", "Grid3x4", "Dyck2_1", "Dyck4_2")
+GROWING = (
+    ("D6", "sequential"), ("S5", "scan"), ("S4", "solvable-group"), ("abab", "krohn-rhodes"), ("Grid9", "krohn-rhodes"),
+    ("Grid9", "gridworld"), ("C4", "modular-counter"), ("flip-flop", "memory"),
+)  # fmt: skip
+"""Automata and constructions whose sizes are measured at several lengths."""
+NONE_WRONG = Exact(equals=0, within=0)
 
 
 @dataclass(frozen=True)
-class ConstructionSettings:
+class Settings:
     """`machines` random automata on all words of `exhaustive` letters and on `words` words of `length`.
 
     named       automata on which every construction is tried, from a few starts, on `named_words` of `named_length`
@@ -54,16 +82,15 @@ class ConstructionSettings:
     everywhere: tuple[str, ...] = ("C3", "flip-flop", "Grid4", "D6", "S4", "abab")
     most: int = 20_000
     lengths: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
-    seeds: int = 1
 
 
-@study(
+study = Study(
     "automata/constructions",
     title="Every shortcut is exact, and as shallow as stated",
-    source=f"{SOURCE}, Figures 4 and 10 to 14, Theorems 1 to 3, appendix",
-    claims=CLAIMS,
-    quick=ConstructionSettings(),
-    full=ConstructionSettings(
+    source=SOURCE,
+    at="Figures 4 and 10 to 14, Theorems 1 to 3, appendix",
+    quick=Settings(),
+    full=Settings(
         machines=300,
         length=256,
         words=1000,
@@ -75,198 +102,298 @@ class ConstructionSettings:
         most=4_000_000,
     ),
 )
-def constructions(config: ConstructionSettings, lab: Lab) -> Outcome:
-    """Weights that are computed, not trained: each construction is built for many automata and checked on words.
 
-    **What is built.** *Scan* (Theorem 10 of the thesis version): every position carries a map of the n states; layer l
-    composes it with the map 2^{l−1} positions before; ⌈log₂ T⌉ layers. *Atoms*: a counter modulo n in one layer
-    (uniform attention and a table of sums), a memory in one layer (attention to the last write). *Groups*: products
-    of counters side by side (depth 1), semidirect products (L_N + L_H + 2), and any solvable group by its composition
-    series, each step inside a wreath product (+3 layers). *Permutation-reset*: the group since the last reset.
-    *Krohn–Rhodes*: the holonomy decomposition, level after level, each a permutation-reset machine; the depth does
-    not depend on T. *Gridworld*: two layers. *Sequential* and *recurrent*: no shortcut, T layers or T steps.
 
-    **What is checked.** Random automata of 2 to 5 states with 2 or 3 letters, from every start: all words up to a
-    length, and long random words. Named automata likewise; eight letters have so many words that fewer letters must
-    do (the table says how many). Named automata with every construction that applies, from a few starts. Zero wrong
-    states is the claim, in float64 with softmax attention. Sizes stand beside the stated bounds. Full: 300 random
-    automata and all named ones, words of up to 8 letters and 1000 words of 256; besides, a quarter as many words that
-    keep away from sinks, since uniform letters soon lead there: three minutes of an H200 (`--on processes:4`), hours of
-    one core. In the recorded run 46 pairs of named automaton and construction, 530 starts in all, and the 300 random
-    automata are without a wrong state. `--set most=2100000000` takes all words of eight letters for every named one.
+@dataclass(frozen=True)
+class Results:
+    """Checks of random and named automata; (automaton, construction) → its checks, and its sizes at each length.
 
-    **As printed.** Four statements of the source fail when taken literally, and are measured to fail: the wiring of a
-    cascade must look back by one position; "no reset yet" must find an anchor that counts as a reset to q_0; the keys
-    of the scan must be turned the other way; and the separation of points on a circle is 1 − 8/T², not 1 − 2π²/T².
-
-    **What to look for.** In "scan", every box is a map of the four places (where 0, 1, 2, 3 lead), and the coloured
-    lines make the tree that composes them for the last letter; in "levels", the places still possible after each layer,
-    and the earlier position (the last reset) from which each was read; in "cascade", which channels each layer reads
-    and writes, beside the tower of levels; in "depth", straight lines for what reads letter by letter, a logarithm for
-    the scan, horizontal lines for the rest.
+    grid_levels   number of positions of a gridworld → levels of its decomposition
+    nearest       T → largest product of two of T points spread over the circle
     """
-    group = max(1, config.machines // 60)
-    jobs = [
-        RandomJob(
-            first, min(group, config.machines - first), config.length, config.words, config.exhaustive, lab.device
-        )
-        for first in range(0, config.machines, group)
+
+    settings: Settings
+    random: list[jobs.RandomCheck]
+    starts: dict[tuple[str, str], list[jobs.StartsCheck]]
+    named: dict[tuple[str, str], jobs.NamedCheck]
+    growth: dict[tuple[str, str], list[Complexity]]
+    grid_levels: dict[int, int]
+    nearest: dict[int, float]
+
+    @property
+    def shares(self) -> list[jobs.Shares]:
+        """Sizes of all Krohn–Rhodes circuits over their bounds."""
+        named = [check.shares for part in self.starts.values() for check in part if check.shares is not None]
+        return [*(check.shares for check in self.random), *named]
+
+    @property
+    def sizes(self) -> dict[tuple[str, str], Complexity]:
+        """Sizes of the constructions that apply."""
+        return {pair: check.size for pair, check in self.named.items() if check.size is not None}
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    tests = jobs.WordSets(settings.length, settings.words, settings.exhaustive, settings.most)
+    named = [(name, method) for name in settings.named for method in METHODS]
+    tried = [jobs.NamedJob(*pair, settings.named_length, settings.named_words, lab.device) for pair in named]
+    random = [jobs.RandomJob(seed, tests, lab.device) for seed in range(settings.machines)]
+    sizes = [jobs.SizeJob(*pair, settings.lengths) for pair in GROWING]
+    return Results(
+        settings=settings,
+        random=lab.map(jobs.check_random, random, label="random automata"),
+        starts=every_start(settings.everywhere, tests, lab),
+        named=dict(zip(named, lab.map(jobs.check_named, tried, label="named automata"))),
+        growth=dict(zip(GROWING, lab.map(jobs.measure_sizes, sizes, label="depths"))),
+        grid_levels={size: named_machine(f"Grid{size}").decomposition.levels for size in range(3, 10)},
+        nearest={count: math.cos(2 * math.pi / count) for count in range(3, 201)},
+    )
+
+
+def every_start(
+    names: tuple[str, ...], tests: jobs.WordSets, lab: Lab
+) -> dict[tuple[str, str], list[jobs.StartsCheck]]:
+    """Checks of the scan, and of Krohn–Rhodes where it applies, from all starts of each automaton."""
+    pairs = [(name, "scan") for name in names]
+    pairs += [(name, "krohn-rhodes") for name in names if named_machine(name).is_solvable]
+    parts = [jobs.starts_jobs(*pair, tests, lab.device) for pair in pairs]
+    found = iter(lab.map(jobs.check_starts, [job for part in parts for job in part], label="every start"))
+    return {pair: [next(found) for _ in part] for pair, part in zip(pairs, parts)}
+
+
+@study.claim(NONE_WRONG, at="Theorem 1")
+def scan_exact(results: Results) -> int:
+    """A transformer of ⌈log₂ T⌉ layers simulates every automaton.
+
+    Wrong states over all random machines, starts and words.
+    """
+    return sum(check.scan_errors for check in results.random)
+
+
+@study.claim(NONE_WRONG, at="Theorem 2")
+def cascade_exact(results: Results) -> int:
+    """A transformer whose depth does not depend on T simulates every solvable automaton.
+
+    Wrong states over all random machines, starts and words.
+    """
+    return sum(check.cascade_errors for check in results.random)
+
+
+@study.claim(NONE_WRONG, at="Theorems 1 and 2", id="every-start")
+def from_every_start(results: Results) -> int:
+    """Both simulate the named automata from every start (constant depth where solvable).
+
+    Wrong states over named automata, all starts, all short words and long random ones.
+    """
+    return sum(check.errors for part in results.starts.values() for check in part)
+
+
+@study.claim(NONE_WRONG, at="Lemmas 15 to 21 and Theorem 3")
+def named_exact(results: Results) -> int:
+    """Every construction that applies to a named automaton is exact on it.
+
+    Wrong states over named automata, constructions, starts and words.
+    """
+    return sum(check.errors for check in results.named.values())
+
+
+@study.claim(NONE_WRONG, at="Theorem 1")
+def scan_depth(results: Results) -> int:
+    """The scan takes exactly ⌈log₂ T⌉ layers.
+
+    Largest difference in layers.
+    """
+    return max(check.depth_off for check in results.random)
+
+
+@study.claim(Exact(below=1e-9), at="Theorem 1")
+def scan_norm(results: Results) -> float:
+    """Its largest weight is max{4n + 2, 10 T √(log n + log T)}.
+
+    Largest relative difference.
+    """
+    return max(check.norm_off for check in results.random)
+
+
+@study.claim(Exact(below=1.0), at="Theorem 2")
+def cascade_depth(results: Results) -> float:
+    """The constant-depth circuit keeps its bound 3n² log₂ n + 7n on the depth.
+
+    Largest depth divided by the bound.
+    """
+    return max(share.depth for share in results.shares)
+
+
+@study.claim(Exact(below=1.0), at="Theorem 2")
+def cascade_width(results: Results) -> float:
+    """It keeps the bound on channels and on the largest weight.
+
+    Largest quotient with the bounds.
+    """
+    return max(max(share.width, share.norm) for share in results.shares)
+
+
+@study.claim(NONE_WRONG, at="Theorem 16 (Lemmas 18 and 19)")
+def series_depths(results: Results) -> int:
+    """Composition series give depth 4 for D6, 7 for D8, Q8 and A4, 10 for S4.
+
+    Sum of differences in depth.
+    """
+    missing = [name for name in SERIES if (name, "solvable-group") not in results.sizes]
+    if missing:
+        raise NotMeasured(f"automata left out: {', '.join(missing)}")
+    return sum(abs(results.sizes[name, "solvable-group"].depth - depth) for name, depth in SERIES.items())
+
+
+@study.claim(NONE_WRONG, source="Eilenberg 1976; Maler 2010")
+def grid_levels(results: Results) -> int:
+    """A gridworld of n positions decomposes into n − 1 levels.
+
+    Sum of differences for n = 3 … 9.
+    """
+    return sum(abs(levels - (size - 1)) for size, levels in results.grid_levels.items())
+
+
+@study.claim(Exact(equals=2, within=0), at="Theorem 3")
+def two_layers(results: Results) -> int:
+    """A gridworld needs two layers whatever its size.
+
+    Largest depth of the gridworld circuits.
+    """
+    found = [size.depth for (_, method), size in results.sizes.items() if method == "gridworld"]
+    if not found:
+        raise NotMeasured("no gridworld among the named automata")
+    return max(found)
+
+
+@study.claim(Exact(below=0.1), at="Definition 3")
+def shortcut(results: Results) -> float:
+    """The depth of a shortcut grows more slowly than the word.
+
+    Depth divided by length at the longest length, largest over shortcuts.
+    """
+    depths = [sizes[-1].depth for (_, method), sizes in results.growth.items() if method != "sequential"]
+    return max(depths) / results.settings.lengths[-1]
+
+
+@study.claim(NONE_WRONG, at="Lemma 21 as printed", held=False)
+def look_back_printed(results: Results) -> float:
+    """The wiring between levels may read the states at its own position.
+
+    Share of random machines that then go wrong.
+    """
+    return sum(check.no_look_back > 0 for check in results.random) / len(results.random)
+
+
+@study.claim(NONE_WRONG, at="Lemma 20 as printed", held=False)
+def anchor_printed(results: Results) -> float:
+    """A machine that was not reset yet may read its own position.
+
+    Share of random machines that then go wrong.
+    """
+    return sum(check.no_anchor > 0 for check in results.random) / len(results.random)
+
+
+@study.claim(NONE_WRONG, at="Theorem 10 as printed", held=False)
+def rotation_printed(results: Results) -> float:
+    """The keys of the scan are turned by −π 2^{l−1}/T.
+
+    Mean share of wrong states.
+    """
+    return sum(check.printed_rotation for check in results.random) / len(results.random)
+
+
+@study.claim(Exact(below=0.0), at="Proposition 2 as printed", held=False)
+def circle_printed(results: Results) -> float:
+    """T points on the circle have products of at most 1 − 2π²/T².
+
+    Largest excess over the printed bound, T = 3 … 200.
+    """
+    return max(largest - (1 - 2 * math.pi**2 / count**2) for count, largest in results.nearest.items())
+
+
+@study.claim(Exact(above=0.0), at="Proposition 2, corrected")
+def circle(results: Results) -> float:
+    """They are at most 1 − 8/T².
+
+    Smallest slack of the corrected bound, T = 3 … 200.
+    """
+    return min(1 - 8 / count**2 - largest for count, largest in results.nearest.items())
+
+
+@study.table
+def every_start_of_named(results: Results) -> dict[str, Rows]:
+    rows = [
+        {"automaton": name, "method": method, "starts": sum(check.starts for check in part),
+         "errors": sum(check.errors for check in part), "all words up to": part[0].exhaustive,
+         "words": results.settings.words, "length": results.settings.length}
+        for (name, method), part in results.starts.items()
+    ]  # fmt: skip
+    return {"every start": rows}
+
+
+@study.table
+def constructions(results: Results) -> Rows:
+    return [
+        {"automaton": name, "method": method, "applies": True, "errors": results.named[name, method].errors,
+         "length": results.named[name, method].length,
+         "depth": results.named[name, method].length if size.length is None else size.depth,
+         "channels": size.width, "heads": size.heads, "head width": size.head_width, "network width": size.mlp_width,
+         "largest weight": size.norm, "parameters": size.parameters}
+        for (name, method), size in results.sizes.items()
+    ]  # fmt: skip
+
+
+@study.table
+def refusals(results: Results) -> Rows:
+    return [
+        {"automaton": name, "method": method, "applies": False, "why not": check.refusal}
+        for (name, method), check in results.named.items()
+        if check.refusal
     ]
-    random = _joined(lab.map(check_random, jobs, label="random automata"))
-    everywhere = lab.map(check_starts, _starts(config, lab.device), label="every start")
-    named = lab.map(
-        check_named,
-        [NamedJob(name, config.named_length, config.named_words, lab.device) for name in config.named],
-        label="named automata",
-    )
-    depths = lab.map(measure_depths, _depth_jobs(config), label="depths")
-    rows = [row for found in named for row in found["rows"]]
-    measurements = {
-        **_measure_random(random),
-        **_measure_starts(random, everywhere),
-        **_measure_named(rows),
-        **_measure_depths(depths, config),
-        **_circle(),
-    }
-    return Outcome(
-        measurements,
-        {
-            "machines": _draw_machines(),
-            "scan": _draw_scan(),
-            "levels": _draw_levels(),
-            "cascade": _draw_cascade(),
-            "tower": draw_tower(named_machine("abab"), title="(abab)*: what stays possible, level by level"),
-            "cayley": _draw_cayley(),
-            "cube": draw_rubik_net(turn="F"),
-            "depth": _draw_depths(depths, config),
-        },
-        {
-            "every start": _rows_of_starts(everywhere),
-            "constructions": [row for row in rows if row["applies"]],
-            "refusals": [row for row in rows if not row["applies"]],
-        },
-    )
 
 
-def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([np.asarray(part[name], dtype=float) for part in parts]) for name in parts[0]}
-
-
-def _measure_random(found: dict[str, np.ndarray]) -> dict[str, float]:
+@study.figure
+def drawings(results: Results) -> dict[str, Figure]:
+    grid, abab = named_machine("Grid4"), named_machine("abab")
+    scan, cascade = scan_circuit(grid, 8), krohn_rhodes_circuit(grid, 10)
+    composed = "Maps of four positions, composed over windows that double"
+    narrowed = "Krohn–Rhodes: positions still possible, level by level"
     return {
-        "scan-exact": found["scan_errors"].sum(),
-        "cascade-exact": found["cascade_errors"].sum(),
-        "scan-depth": found["scan_depth_off"].max(),
-        "scan-norm": found["scan_norm_off"].max(),
-        "look-back-printed": (found["no_look_back"] > 0).mean(),
-        "anchor-printed": (found["no_anchor"] > 0).mean(),
-        "rotation-printed": found["printed_rotation"].mean(),
+        "machines": draw_machines(),
+        "scan": draw_computation(scan, grid, grid.read("RRLRRRLR"), title=composed),
+        "levels": draw_computation(cascade, grid, grid.read("RRLRRRLRLL"), title=narrowed),
+        "cascade": draw_wiring(krohn_rhodes_circuit(abab, 16), title="The cascade of (abab)* as wired"),
+        "tower": draw_tower(abab, title="(abab)*: what stays possible, level by level"),
+        "cayley": draw_groups(),
+        "cube": draw_rubik_net(turn="F"),
     }
 
 
-def _starts(config: ConstructionSettings, device: str) -> list[StartsJob]:
-    shared = {"length": config.length, "words": config.words, "exhaustive": config.exhaustive, "most": config.most}
-    pairs = [(name, "scan") for name in config.everywhere]
-    pairs += [(name, "krohn-rhodes") for name in config.everywhere if named_machine(name).is_solvable]
-    return [job for name, method in pairs for job in starts_jobs(name, method, {**shared, "device": device})]
-
-
-def _measure_starts(random: dict[str, np.ndarray], found: list[dict[str, Any]]) -> dict[str, float]:
-    def largest(name: str) -> float:
-        return max(float(random[name].max()), *(part.get(name, 0.0) for part in found))
-
-    return {
-        "every-start": float(sum(part["errors"] for part in found)),
-        "cascade-depth": largest("depth_share"),
-        "cascade-width": max(largest("width_share"), largest("norm_share")),
-    }
-
-
-def _rows_of_starts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per automaton and construction: its jobs' starts and errors added up."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for part in found:
-        kept = {name: value for name, value in part.items() if not name.endswith("_share")}
-        row = rows.setdefault((part["automaton"], part["method"]), {**kept, "starts": 0, "errors": 0})
-        row["starts"] += part["starts"]
-        row["errors"] += part["errors"]
-    return list(rows.values())
-
-
-def _measure_named(rows: list[dict[str, Any]]) -> dict[str, float]:
-    exact = [row for row in rows if row["applies"]]
-    series = {row["automaton"]: row["depth"] for row in exact if row["method"] == "solvable-group"}
-    levels = {n: named_machine(f"Grid{n}").decomposition.levels for n in range(3, 10)}
-    return {
-        "named-exact": float(sum(row["errors"] for row in exact)),
-        "series-depths": float(sum(abs(series[name] - depth) for name, depth in SERIES.items())),
-        "grid-levels": float(sum(abs(level - (n - 1)) for n, level in levels.items())),
-        "two-layers": float(max(row["depth"] for row in exact if row["method"] == "gridworld")),
-    }
-
-
-def _depth_jobs(config: ConstructionSettings) -> list[DepthJob]:
-    pairs = [("D6", "sequential"), ("S5", "scan"), ("S4", "solvable-group"), ("abab", "krohn-rhodes")]
-    pairs += [("Grid9", "krohn-rhodes"), ("Grid9", "gridworld"), ("C4", "modular-counter"), ("flip-flop", "memory")]
-    return [DepthJob(name, method, config.lengths) for name, method in pairs]
-
-
-def _measure_depths(depths: list[dict[str, Any]], config: ConstructionSettings) -> dict[str, float]:
-    shortcuts = [found for found in depths if found["method"] != "sequential"]
-    return {"shortcut": max(float(found["depth"][-1]) for found in shortcuts) / config.lengths[-1]}
-
-
-def _circle() -> dict[str, float]:
-    excess, slack = [], []
-    for count in range(3, 201):
-        largest = math.cos(2 * math.pi / count)
-        excess.append(largest - (1 - 2 * math.pi**2 / count**2))
-        slack.append(1 - 8 / count**2 - largest)
-    return {"circle-printed": max(excess), "circle": min(slack)}
-
-
-def _draw_machines() -> Any:
-    with style():
-        figure, axes = new(2, 2, width=4.4, height=2.9)
-        named = {"C2": "a counter modulo 2", "flip-flop": "a memory", "Grid4": "a gridworld", "Grid3x4": "a box"}
-        for axis, (name, title) in zip(axes, named.items()):
-            draw_machine(named_machine(name), axis, title)
+def draw_machines() -> Figure:
+    figure, axes = figures.new(2, 2, width=4.4, height=2.9)
+    named = {"C2": "a counter modulo 2", "flip-flop": "a memory", "Grid4": "a gridworld", "Grid3x4": "a box"}
+    for axis, (name, title) in zip(axes, named.items()):
+        draw_machine(named_machine(name), axis, title)
     return figure
 
 
-def _draw_scan() -> Any:
-    machine = named_machine("Grid4")
-    title = "Maps of four places, composed over windows that double"
-    return draw_computation(scan_circuit(machine, 8), machine, machine.read("RRLRRRLR"), title=title)
-
-
-def _draw_levels() -> Any:
-    machine = named_machine("Grid4")
-    title = "Krohn–Rhodes: places still possible, level by level"
-    return draw_computation(krohn_rhodes_circuit(machine, 10), machine, machine.read("RRLRRRLRLL"), title=title)
-
-
-def _draw_cascade() -> Any:
-    return draw_wiring(krohn_rhodes_circuit(named_machine("abab"), 16), title="The cascade of (abab)* as wired")
-
-
-def _draw_cayley() -> Any:
-    with style():
-        figure, axes = new(2, width=5.0, height=4.2)
-        for axis, name, words in zip(axes, ("D8", "Q8"), ("D8 = C4 ⋊ C2 splits", "Q8 does not")):
-            machine = named_machine(name)
-            draw_cayley_graph(machine.semigroup(), axis, words, machine.letters)
+def draw_groups() -> Figure:
+    figure, axes = figures.new(2, width=5.0, height=4.2)
+    for axis, name, title in zip(axes, ("D8", "Q8"), ("D8 = C4 ⋊ C2 splits", "Q8 does not")):
+        machine = named_machine(name)
+        draw_cayley_graph(machine.semigroup(), axis, title, machine.letters)
     return figure
 
 
-def _draw_depths(depths: list[dict[str, Any]], config: ConstructionSettings) -> Any:
-    with style():
-        figure, axes = new(3, width=4.3, height=3.5, title="What a shortcut costs")
-        for found in depths:
-            name = f"{found['method']} ({found['name']})"
-            for axis, quantity in zip(axes, ("depth", "widest", "norm")):
-                axis.plot(config.lengths, found[quantity], marker=".", label=name)
-        for axis, title in zip(axes, ("layers", "widest layer", "largest weight")):
-            axis.set(xscale="log", yscale="log", xlabel="length T", title=title)
-        axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+@study.figure
+def depth(results: Results) -> Figure:
+    figure, axes = figures.new(3, width=4.3, height=3.5, title="What a shortcut costs")
+    for (name, method), sizes in results.growth.items():
+        columns = zip(*((size.depth, size.widest, size.norm) for size in sizes))
+        for axis, values in zip(axes, columns):
+            axis.plot(results.settings.lengths, list(values), marker=".", label=f"{method} ({name})")
+    for axis, title in zip(axes, ("layers", "widest layer", "largest weight")):
+        axis.set(xscale="log", yscale="log", xlabel="length T", title=title)
+    axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

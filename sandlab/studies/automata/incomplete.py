@@ -1,139 +1,163 @@
-"""Labels at a few positions only: what is lost when most states are not revealed."""
+"""Labels at a few positions only: what is lost when most states are not revealed.
+
+Each label counts in the loss with probability p, drawn independently for every word. The test is on all positions. The
+expected gradient is the same for every p; a smaller p makes it noisier. The transformer must find the automaton from
+scattered states; the LSTM's recurrence has the shape of the automaton.
+
+Published: length 100, S₅ with 16 layers and C₂, 25 runs. Quick: D₆ with 10 letters, 2 layers of width 64, 600 batches
+of 64 words, p in {1, 0.1, 0.02}, 3 seeds. Full: S₅ and C₂ with 12 letters, 6 layers of width 128, 6000 batches of 64
+words, p from 1 to 0.01, 4 seeds.
+
+What to look for: the transformer's line goes down to the right, the LSTM's does not. In the small study the
+transformer has not converged even with all labels, and rarer labels mean fewer of them in the same number of steps: it
+shows the price of a label, not a limit that training cannot pass.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.study import Lab, Outcome, study
-
-SMALL = Run(length=10, steps=600)
-LSTM = Run(model="lstm", length=10, steps=500, lr=3e-3)
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.studies.automata._shared import SOURCE, accuracy, automaton, best, lstm, recipe, transformer, untrained
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.catalogue import named_machine
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds; the hard automaton, the easy one (none in a small study); shares of revealed labels; the two runs."""
+    """Shares of labels that count; a transformer and an LSTM on a hard automaton, and on an easy one (full)."""
 
-    seeds: int = 3
-    lstm_seeds: int = 2
-    hard: str = "D6"
-    easy: str = ""
-    reveal: tuple[float, ...] = (1.0, 0.1, 0.02)
-    run: Run = SMALL
-    lstm: Run = LSTM
+    reveal: tuple[float, ...]
+    hard_name: str
+    hard: tuple[Experiment, Experiment]
+    easy_name: str = ""
+    easy: tuple[Experiment, ...] = ()
 
 
-@study(
+def large(name: str) -> tuple[Experiment, Experiment]:
+    """The models of the full study."""
+    world = named_machine(name, length=12)
+    return (
+        transformer(world, recipe(6000), seeds=4, layers=6, width=128, words=1024),
+        lstm(world, recipe(4000, lr=3e-3), seeds=2, width=128, words=1024),
+    )
+
+
+SMALL = named_machine("D6", length=10)
+MODELS = transformer(SMALL, recipe(600), seeds=3), lstm(SMALL, recipe(500, lr=3e-3), seeds=2)
+QUICK = Settings(reveal=(1.0, 0.1, 0.02), hard_name="D6", hard=MODELS)
+study = Study(
     "automata/incomplete",
     title="With few labels a transformer learns less of the group, an LSTM everything",
-    source=f"{SOURCE}, Figures 7b and 19",
-    quick=Settings(),
-    full=Settings(
-        seeds=4,
-        lstm_seeds=2,
-        hard="S5",
-        easy="C2",
-        reveal=(1.0, 0.25, 0.1, 0.05, 0.025, 0.01),
-        run=Run(length=12, layers=6, width=128, steps=6000, tests=1024),
-        lstm=Run(model="lstm", length=12, width=128, steps=4000, lr=3e-3, tests=1024),
-    ),
-    claims=[
-        Claim(
-            "degrades",
-            "On the hard automaton a transformer loses accuracy when labels become rare.",
-            f"{SOURCE}, Figure 7b",
-            "accuracy with every label minus accuracy with the smallest share of labels, mean over seeds",
-            Above(0.1),
-            paper="a strong decline on S₅",
-        ),
-        Claim(
-            "decreasing",
-            "The fewer labels, the lower the accuracy.",
-            f"{SOURCE}, Figure 7b",
-            "smallest difference of mean accuracies from one share of labels to the next smaller",
-            Above(-0.02),
-            exact=True,
-        ),
-        Claim(
-            "lstm",
-            "An LSTM learns the automaton from however few labels.",
-            f"{SOURCE}, Figure 7b",
-            "smallest over shares of labels of the LSTM's best accuracy on the hard automaton",
-            Above(0.97),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "easy",
-            "On parity few labels cost little.",
-            f"{SOURCE}, Figure 19",
-            "best accuracy on C₂ with every label minus best accuracy with a tenth of them",
-            Below(0.1),
-            exact=True,
-            paper="about 0",
-            presets=("full",),
-        ),
-    ],
+    source=SOURCE,
+    at="Figures 7b and 19",
+    quick=QUICK,
+    full=Settings((1.0, 0.25, 0.1, 0.05, 0.025, 0.01), "S5", large("S5"), "C2", large("C2")),
+    null=untrained(QUICK),
 )
-def incomplete(config: Settings, lab: Lab) -> Outcome:
-    """Each label counts in the loss with probability p, drawn anew for every word.
 
-    The test is on all positions. The expected gradient is the same for every p; a smaller p makes it noisier. The
-    transformer must find the automaton from scattered states; the LSTM's recurrence is the automaton's own shape.
 
-    Published: length 100, S₅ with 16 layers and C₂, 25 runs. Quick: D₆ with 10 letters, 2 layers of width 64, 600
-    batches of 64 words, p in {1, 0.1, 0.02}, 3 seeds. Full: S₅ and C₂ with 12 letters, 6 layers of width 128, 6000
-    batches of 64 words, p from 1 to 0.01, 4 seeds; all p and both automata are one population.
+@dataclass(frozen=True)
+class Scores:
+    """The runs on one automaton, by share of labels."""
 
-    What to look for: the transformer's line falls to the right, the LSTM's does not. In the small study the
-    transformer has not converged even with all labels, and rarer labels mean fewer of them in the same number of steps:
-    it shows the price of a label, not a limit that training cannot pass.
+    name: str
+    transformer: dict[float, Runs]
+    lstm: dict[float, Runs]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The hard automaton, then the easy one."""
+
+    machines: list[Scores]
+
+    @property
+    def hard(self) -> Scores:
+        return self.machines[0]
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    models = (*settings.hard, *settings.easy)
+    jobs = [replace(model, world=automaton(model).task(reveal=share)) for model in models for share in settings.reveal]
+    runs = iter(lab.train(jobs, label="rare labels"))
+    names = (settings.hard_name, settings.easy_name)[: len(models) // 2]
+    return Results([Scores(name, dict(zip(settings.reveal, runs)), dict(zip(settings.reveal, runs))) for name in names])
+
+
+@study.claim(Mean(above=0.1), at="Figure 7b", paper="a strong decline on S₅")
+def degrades(results: Results) -> np.ndarray:
+    """On the hard automaton a transformer loses accuracy when labels become rare.
+
+    Accuracy with every label minus accuracy with the smallest share of labels, mean over seeds.
     """
-    names = [name for name in (config.hard, config.easy) if name]
-    tasks = tuple(Task(name, reveal=share) for name in names for share in config.reveal)
-    (found,) = by_task(lab, [replace(config.run, tasks=tasks)], config.seeds, "rare labels")
-    (others,) = by_task(lab, [replace(config.lstm, tasks=tasks)], config.lstm_seeds, "rare labels, LSTM")
-    scores, lstms = found["token"], others["token"]
-    hard = [scores[Task(config.hard, reveal=share)] for share in config.reveal]
-    means = np.array([values.mean() for values in hard])
-    easy = {share: scores[Task(config.easy, reveal=share)].max() for share in config.reveal} if config.easy else {}
-    measurements, lacking = measured(
+    found = [accuracy(runs) for runs in results.hard.transformer.values()]
+    return found[0] - found[-1]
+
+
+@study.claim(Exact(above=-0.02), at="Figure 7b")
+def decreasing(results: Results) -> float:
+    """The fewer labels, the lower the accuracy.
+
+    Smallest difference of mean accuracies from one share of labels to the next smaller.
+    """
+    means = np.array([accuracy(runs).mean() for runs in results.hard.transformer.values()])
+    if len(means) < 2:
+        raise NotMeasured("needs two shares of labels")
+    return float((means[:-1] - means[1:]).min())
+
+
+@study.claim(Exact(above=0.97), at="Figure 7b", paper="100 %", id="lstm")
+def lstm_learns(results: Results) -> float:
+    """An LSTM learns the automaton from however few labels.
+
+    Smallest over shares of labels of the LSTM's best accuracy on the hard automaton.
+    """
+    return min(best(runs) for runs in results.hard.lstm.values())
+
+
+@study.claim(Exact(below=0.1), at="Figure 19", paper="about 0", presets=("full",), id="easy")
+def easy_automaton(results: Results) -> float:
+    """On parity few labels cost little.
+
+    Best accuracy on C₂ with every label minus best accuracy with a tenth of them.
+    """
+    easy = results.machines[-1].transformer
+    if len(results.machines) < 2 or not {1.0, 0.1} <= set(easy):
+        raise NotMeasured("the easy automaton with all labels and with a tenth of them")
+    return best(easy[1.0]) - best(easy[0.1])
+
+
+@study.table
+def labels(results: Results) -> Rows:
+    return [
         {
-            "degrades": lambda: hard[0] - hard[-1],
-            "decreasing": lambda: float((means[:-1] - means[1:]).min()),
-            "lstm": lambda: min(float(lstms[Task(config.hard, reveal=share)].max()) for share in config.reveal),
-            "easy": lambda: float(easy[1.0] - easy[0.1]),
+            "automaton": each.name,
+            "labels shown": share,
+            "transformer, mean": float(accuracy(runs).mean()),
+            "transformer, best": best(runs),
+            "LSTM, mean": float(accuracy(each.lstm[share]).mean()),
         }
-    )
-    rows = [
-        {
-            "automaton": task.machine,
-            "labels shown": task.reveal,
-            "transformer, mean": float(scores[task].mean()),
-            "transformer, best": float(scores[task].max()),
-            "LSTM, mean": float(lstms[task].mean()),
-        }
-        for task in tasks
+        for each in results.machines
+        for share, runs in each.transformer.items()
     ]
-    return Outcome(
-        measurements, {"labels": _draw(names, config.reveal, scores, lstms)}, {"labels": rows}, unmeasured=lacking
-    )
 
 
-def _draw(names: list[str], shares: tuple[float, ...], scores: Any, lstms: Any) -> Any:
-    figure, axes = figures.new(columns=len(names), width=4.4, height=3.2)
-    for axis, name in zip(axes, names):
-        for label, table in (("transformer", scores), ("LSTM", lstms)):
-            values = np.stack([table[Task(name, reveal=share)] for share in shares], 1)
-            figures.band(axis, shares, values, label=label, marker="o")
+@study.figure
+def curves(results: Results) -> dict[str, Figure]:
+    figure, axes = figures.new(columns=len(results.machines), width=4.4, height=3.2)
+    for axis, each in zip(axes, results.machines):
+        for label, runs in (("transformer", each.transformer), ("LSTM", each.lstm)):
+            values = np.stack([accuracy(cell) for cell in runs.values()], 1)
+            figures.band(axis, list(runs), values, label=label, marker="o")
         axis.set_xscale("log")
         axis.invert_xaxis()
-        axis.set(title=name, xlabel="share of labels that count", ylabel="token accuracy", ylim=(None, 1.02))
+        axis.set(title=each.name, xlabel="share of labels that count", ylabel="token accuracy", ylim=(None, 1.02))
         axis.legend()
-    return figure
+    return {"labels": figure}

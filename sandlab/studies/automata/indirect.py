@@ -1,193 +1,241 @@
-"""States that are never shown: only a label of the state is predicted."""
+"""States that are never shown: only a label of the state is predicted.
+
+The target is a function φ(q_t) of the state that tells only part of it. Seven pairs of automaton and label: the top of
+a bracket stack (4 deep, 8 types), whether a walker is at a wall, where a permutation sends the first point, whether a
+count is a multiple of 4, the position of the car whichever way it faces, and whether a word so far is in (abab)*, on
+words abab… only (1), or with half of the words random (2). The first of the two abab tasks can be solved from
+positions alone, the second needs the letters.
+
+Published: length 40, width 512, 8 layers (16 for S₅), best of 25 runs. Quick: Grid₉ with 24 letters, abab with 20, C₄
+and D₈ with 8, 2 layers of width 64, 600 to 900 batches, 2 seeds. Full: all seven tasks, 32 letters, 4 layers of width
+128, 7000 batches of 48 words, 5 seeds.
+
+What to look for: bars (best run) against the ticks (accuracy of the most frequent label): labels are unbalanced, and
+75 % on C₄ or abab means that nothing was learnt. C₄ is the slowest: its label says something about the state only at
+every fourth count. One label of the source is not what its definition gives: after an absorbed word acceptance is 0
+for good.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.lenses.automata.state_tracking import majority_accuracy
 from sandlab.random import rng
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.study import Lab, Outcome, study
-
-DYCK = Task("Dyck4_8", label="top")
-GRID = Task("Grid9", label="boundary")
-S5 = Task("S5", label="first")
-C4 = Task("C4", label="zero")
-CAR = Task("D8", label="place")
-ABAB = Task("abab", label="accept", share=1.0)
-MIXED = Task("abab", label="accept", share=0.5)
-NAMES = {
-    DYCK: ("Dyck₄,₈", "top of the stack", 100.0),
-    GRID: ("Grid₉", "at a wall?", 100.0),
-    S5: ("S₅", "where 1 went", 99.6),
-    C4: ("C₄", "0 mod 4?", 99.9),
-    CAR: ("D₈", "place of the car", 100.0),
-    ABAB: ("abab (1)", "accepted?", 100.0),
-    MIXED: ("abab (2)", "accepted?", 100.0),
-}
-"""Task → its name, what is shown of the state, published accuracy in per cent (best of 25 runs)."""
+from sandlab.studies.automata._shared import (
+    SOURCE,
+    accuracy,
+    automaton,
+    best,
+    lstm,
+    recipe,
+    transformer,
+    untrained,
+    word_length,
+)
+from sandlab.studies.claims import Exact, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.counters import Cyclic, Grid
+from sandlab.worlds.automata.languages import Abab
+from sandlab.worlds.automata.machine import Automaton
+from sandlab.worlds.automata.rotations import Dihedral, SymmetricGroup
+from sandlab.worlds.automata.stacks import DyckStack
 
 
 @dataclass(frozen=True)
-class Part:
-    """Tasks that share a run."""
+class Label:
+    """An automaton, its name, what is shown of its state, and the published accuracy in per cent (best of 25 runs)."""
 
-    tasks: tuple[Task, ...]
-    run: Run
+    machine: Automaton
+    name: str
+    shown: str
+    published: float
 
 
-LSTM = Run(model="lstm", steps=500, lr=3e-3)
-SMALL = (
-    Part((GRID,), Run(length=24, batch_size=32, lr=2e-3, steps=900)),
-    Part((ABAB, MIXED), Run(length=20, batch_size=32, steps=600)),
-    Part((C4, CAR), Run(length=8, steps=800)),
-)
-LARGE = (Part(tuple(NAMES), Run(length=32, layers=4, width=128, batch_size=48, steps=7000, tests=1024)),)
+LABELS = {
+    "dyck": Label(DyckStack(depth=4, types=8, label="top"), "Dyck₄,₈", "top of the stack", 100.0),
+    "grid": Label(Grid(size=9, label="boundary"), "Grid₉", "at a wall?", 100.0),
+    "s5": Label(SymmetricGroup(points=5, label="first"), "S₅", "where 1 went", 99.6),
+    "c4": Label(Cyclic(size=4, label="zero"), "C₄", "0 mod 4?", 99.9),
+    "car": Label(Dihedral(positions=4, label="position"), "D₈", "position of the car", 100.0),
+    "abab": Label(Abab(label="accept", pattern_share=1.0), "abab (1)", "accepted?", 100.0),
+    "mixed": Label(Abab(label="accept", pattern_share=0.5), "abab (2)", "accepted?", 100.0),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of the labels, with a transformer and an LSTM that learn it."""
+
+    label: str
+    transformer: Experiment
+    lstm: Experiment
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds of transformers and of LSTMs, the parts, and the LSTM's run (its length is the part's)."""
-
-    seeds: int = 2
-    lstm_seeds: int = 1
-    parts: tuple[Part, ...] = SMALL
-    lstm: Run = LSTM
+    tasks: tuple[Task, ...]
 
 
-@study(
+def small(label: str, length: int, training: Training) -> Task:
+    world = LABELS[label].machine.task(length=length)
+    return Task(label, transformer(world, training, seeds=2), lstm(world, recipe(500, lr=3e-3), seeds=1))
+
+
+def large(label: str) -> Task:
+    world = LABELS[label].machine.task(length=32)
+    return Task(
+        label,
+        transformer(world, recipe(7000, batch_size=48), seeds=5, layers=4, width=128, words=1024),
+        lstm(world, recipe(2000, lr=3e-3), seeds=3, width=128, words=1024),
+    )
+
+
+QUICK = Settings(
+    tasks=(
+        small("grid", 24, recipe(900, batch_size=32, lr=2e-3)),
+        small("abab", 20, recipe(600, batch_size=32)),
+        small("mixed", 20, recipe(600, batch_size=32)),
+        small("c4", 8, recipe(800)),
+        small("car", 8, recipe(800)),
+    )
+)
+study = Study(
     "automata/indirect",
     title="The automaton is learnt although its states are never shown",
-    source=f"{SOURCE}, Figures 7a and 18",
-    quick=Settings(),
-    full=Settings(
-        seeds=5, lstm_seeds=3, parts=LARGE, lstm=Run(model="lstm", width=128, steps=2000, lr=3e-3, tests=1024)
-    ),
-    claims=[
-        Claim(
-            "by-position",
-            "Acceptance of abab… is learnt from the positions alone.",
-            f"{SOURCE}, Figure 7a",
-            "best token accuracy on abab (1)",
-            Above(0.99),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "by-letters",
-            "Acceptance is learnt when half of the words are random.",
-            f"{SOURCE}, Figure 7a",
-            "best token accuracy on abab (2)",
-            Above(0.99),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "walls",
-            "Touching a wall is learnt without seeing the place of the walker.",
-            f"{SOURCE}, Figure 7a",
-            "best token accuracy on Grid₉, label: at a wall",
-            Above(0.97),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "counter",
-            "Divisibility by 4 is learnt beyond its most frequent answer.",
-            f"{SOURCE}, Figure 7a",
-            "best token accuracy on C₄, label: 0 mod 4, minus that of always saying no",
-            Above(0.03),
-            exact=True,
-            paper="99.9 % (always no: 75 %)",
-        ),
-        Claim(
-            "lstm",
-            "An LSTM learns every one of these tasks.",
-            f"{SOURCE}, Figure 18",
-            "smallest over tasks of the LSTM's best token accuracy",
-            Above(0.98),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "most",
-            "Transformers learn most of the seven tasks.",
-            f"{SOURCE}, Figure 7a",
-            "number of tasks whose best run reaches 99 %",
-            Above(4.5),
-            exact=True,
-            paper="7 of 7",
-            presets=("full",),
-        ),
-    ],
+    source=SOURCE,
+    at="Figures 7a and 18",
+    quick=QUICK,
+    full=Settings(tuple(map(large, LABELS))),
+    null=untrained(QUICK),
 )
-def indirect(config: Settings, lab: Lab) -> Outcome:
-    """The target is a function φ(q_t) of the state that tells only part of it.
 
-    Seven pairs of automaton and label: the top of a bracket stack (4 deep, 8 types), whether a walker touches a wall,
-    where a permutation sends the first point, whether a count is a multiple of 4, the place of the car whichever way
-    it faces, and whether a word so far lies in (abab)*, on words abab… only (1), or with half of the words random (2).
-    The first of the two abab tasks can be solved from positions alone, the second needs the letters.
 
-    Published: length 40, width 512, 8 layers (16 for S₅), best of 25 runs. Quick: Grid₉ with 24 letters, abab with 20,
-    C₄ and D₈ with 8, 2 layers of width 64, 600 to 900 batches, 2 seeds. Full: all seven tasks in one population, 32
-    letters, 4 layers of width 128, 7000 batches of 48 words, 5 seeds.
+@dataclass(frozen=True)
+class Score:
+    """The runs on one label, the words' length, and the accuracy of always predicting the most frequent class."""
 
-    What to look for: bars (best run) against the ticks (what the most frequent label gives): labels are unbalanced, and
-    75 % on C₄ or abab means that nothing was learnt. C₄ is the slowest: its label says something about the
-    state only at every fourth count. One label of the source is not what its definition gives: after an absorbed word
-    acceptance is 0 for good.
+    transformer: Runs
+    lstm: Runs
+    letters: int
+    majority: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """Label → runs."""
+
+    scores: dict[str, Score]
+
+    def best(self, label: str) -> float:
+        """Accuracy of the best transformer."""
+        return best(self.score(label).transformer)
+
+    def score(self, label: str) -> Score:
+        if label not in self.scores:
+            raise NotMeasured(f"left out by the settings: {LABELS[label].name}")
+        return self.scores[label]
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    models = [model for task in settings.tasks for model in (task.transformer, task.lstm)]
+    runs = iter(lab.train(models, label="labels of states"))
+    scores = {}
+    for task in settings.tasks:
+        world = automaton(task.transformer)
+        majority = majority_accuracy(world, rng=rng(3, "majority"))
+        scores[task.label] = Score(next(runs), next(runs), word_length(world), majority)
+    return Results(scores)
+
+
+@study.claim(Exact(above=0.99), at="Figure 7a", paper="100 %")
+def by_position(results: Results) -> float:
+    """Acceptance of abab… is learnt from the positions alone.
+
+    Best token accuracy on abab (1).
     """
-    parts = [replace(part.run, tasks=part.tasks) for part in config.parts]
-    recurrent = [replace(config.lstm, tasks=part.tasks, length=part.run.length) for part in config.parts]
-    found = by_task(lab, parts, config.seeds, "labels of states")
-    others = by_task(lab, recurrent, config.lstm_seeds, "labels of states, LSTM")
-    scores = {task: values for table in found for task, values in table["token"].items()}
-    lstms = {task: values for table in others for task, values in table["token"].items()}
-    words = {task: part.run.length for part in config.parts for task in part.tasks}
-    usual = {task: majority_accuracy(task.world(words[task]), rng=rng(3, "majority")) for task in scores}
-    best = {task: float(values.max()) for task, values in scores.items()}
-    measurements, lacking = measured(
+    return results.best("abab")
+
+
+@study.claim(Exact(above=0.99), at="Figure 7a", paper="100 %")
+def by_letters(results: Results) -> float:
+    """Acceptance is learnt when half of the words are random.
+
+    Best token accuracy on abab (2).
+    """
+    return results.best("mixed")
+
+
+@study.claim(Exact(above=0.97), at="Figure 7a", paper="100 %")
+def walls(results: Results) -> float:
+    """Reaching a wall is learnt without seeing the position of the walker.
+
+    Best token accuracy on Grid₉, label: at a wall.
+    """
+    return results.best("grid")
+
+
+@study.claim(Exact(above=0.03), at="Figure 7a", paper="99.9 % (always no: 75 %)")
+def counter(results: Results) -> float:
+    """Divisibility by 4 is learnt beyond its most frequent answer.
+
+    Best token accuracy on C₄, label: 0 mod 4, minus that of always predicting no.
+    """
+    return results.best("c4") - results.score("c4").majority
+
+
+@study.claim(Exact(above=0.98), at="Figure 18", paper="100 %", id="lstm")
+def lstm_learns(results: Results) -> float:
+    """An LSTM learns every one of these tasks.
+
+    Smallest over tasks of the LSTM's best token accuracy.
+    """
+    return min(best(score.lstm) for score in results.scores.values())
+
+
+@study.claim(Exact(above=4.5), at="Figure 7a", paper="7 of 7", presets=("full",))
+def most(results: Results) -> int:
+    """Transformers learn most of the seven tasks.
+
+    Number of tasks whose best run reaches 99 %.
+    """
+    return sum(results.best(label) >= 0.99 for label in LABELS)
+
+
+@study.table
+def labels(results: Results) -> Rows:
+    return [
         {
-            "by-position": lambda: best[ABAB],
-            "by-letters": lambda: best[MIXED],
-            "walls": lambda: best[GRID],
-            "counter": lambda: best[C4] - usual[C4],
-            "lstm": lambda: min(float(values.max()) for values in lstms.values()),
-            "most": lambda: float(sum(best[task] >= 0.99 for task in NAMES)),
+            "automaton": LABELS[label].name,
+            "label": LABELS[label].shown,
+            "letters": score.letters,
+            "transformer, best": best(score.transformer),
+            "transformer, median": float(np.median(accuracy(score.transformer))),
+            "LSTM, best": best(score.lstm),
+            "most frequent label": score.majority,
+            "published (%)": LABELS[label].published,
         }
-    )
-    rows = [
-        {
-            "automaton": NAMES[task][0],
-            "label": NAMES[task][1],
-            "letters": words[task],
-            "transformer, best": best[task],
-            "transformer, median": float(np.median(scores[task])),
-            "LSTM, best": float(lstms[task].max()),
-            "most frequent label": usual[task],
-            "published (%)": NAMES[task][2],
-        }
-        for task in scores
+        for label, score in results.scores.items()
     ]
-    return Outcome(measurements, {"labels": _draw(rows)}, {"labels": rows}, unmeasured=lacking)
 
 
-def _draw(rows: list[dict[str, Any]]) -> Any:
+@study.figure
+def bars(results: Results) -> dict[str, Figure]:
+    rows = labels(results)
     figure, (axis,) = figures.new(width=1.6 + 1.05 * len(rows), height=3.4)
-    places = np.arange(len(rows))
+    x = np.arange(len(rows))
     kinds = (("transformer, best", -0.27), ("transformer, median", 0.0), ("LSTM, best", 0.27))
     for colour, (kind, offset) in zip((0, 5, 3), kinds):
-        axis.bar(places + offset, [row[kind] for row in rows], 0.25, color=figures.COLOURS[colour], label=kind)
-    for place, row in zip(places, rows):
-        axis.plot([place - 0.42, place + 0.42], [row["most frequent label"]] * 2, color="black", linewidth=1.4, ls="--")
-    axis.plot([], [], color="black", linewidth=1.4, ls="--", label="most frequent label")
-    axis.set_xticks(places, [f"{row['automaton']}\n{row['label']}" for row in rows], fontsize=8)
+        axis.bar(x + offset, [row[kind] for row in rows], 0.25, color=figures.COLOURS[colour], label=kind)
+    majority = [row["most frequent label"] for row in rows]
+    axis.hlines(majority, x - 0.42, x + 0.42, color="black", linewidth=1.4, linestyle="--", label="most frequent label")
+    axis.set_xticks(x, [f"{row['automaton']}\n{row['label']}" for row in rows], fontsize=8)
     axis.set(ylabel="token accuracy", ylim=(0, 1.02), title="only a label of the state is shown")
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    return {"labels": figure}

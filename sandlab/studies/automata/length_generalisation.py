@@ -1,191 +1,207 @@
-"""Longer words than those of training: positions, shifts, scratchpads and recurrence."""
+"""Words longer than those of training: positions, shifts, scratchpads and recurrence.
+
+Trained on short words, tested on words of up to several times the length. Six models per automaton: a transformer with
+sinusoidal positions; one without any; one whose positions are shifted by a random number from 0 to 60 in each training
+batch, so that it has met every code of the longer words; an LSTM; and two that write the state after each letter, with
+and without a recency bias (ALiBi), tested with the states they wrote themselves, without other position codes.
+
+Published: Dyck (4 deep, 2 types) and C₂, training length 40, tests from 8 to 128, 25 runs. Quick: Dyck, training
+length 20, tests up to 64, 2 layers of width 64, 1000 batches of 32 words (500 for LSTM and scratchpads), 2 seeds. Full:
+both automata, training length 24, 4 layers of width 128, 6000 batches of 48 words (2000), tests up to 96, 5 seeds.
+
+What to look for: the dotted line is the training length. Right of it the sinusoidal line drops at once, shifts and no
+positions drop later, the scratchpad without recency declines with the length, LSTM and recency stay at the top. With a
+scratchpad and no bias the model must still find "the latest state" among ever more tokens: the bias tells it where to
+look, and then one step of the automaton is all it has to compute.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task, measured
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.studies.automata._shared import (
+    SOURCE,
+    Words,
+    automaton,
+    evaluated_on,
+    lstm,
+    recipe,
+    transformer,
+    untrained,
+    variants,
+    word_length,
+)
+from sandlab.studies.claims import Exact, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.counters import Cyclic
+from sandlab.worlds.automata.machine import Automaton
+from sandlab.worlds.automata.stacks import DyckStack
 
-SINE, NONE, SHIFT, LSTM, PAD, RECENT = (
+SINE, NONE, SHIFT, LSTM, PAD, RECENT = NAMES = (
     "sinusoidal positions", "no positions", "random shifts", "LSTM", "scratchpad", "scratchpad + recency",
 )  # fmt: skip
-BASE = Run(length=20, batch_size=32, lr=2e-3, steps=1000, tests=256)
-LARGE = Run(length=24, layers=4, width=128, batch_size=48, lr=1e-3, steps=6000, tests=512)
-DYCK, PARITY = Task("Dyck4_2", label="state"), Task("C2")
-CHANGES: dict[str, dict[str, Any]] = {
-    SINE: {},
-    NONE: {"positions": "none"},
-    SHIFT: {"shift": 60},
-    LSTM: {"model": "lstm", "lr": 3e-3, "layers": 1, "batch_size": 64},
-    PAD: {"scratchpad": True, "positions": "none", "lr": 1e-3, "layers": 2},
-    RECENT: {"scratchpad": True, "positions": "alibi", "lr": 1e-3, "layers": 2},
-}
-"""Name → changes to the plain run. The two scratchpads differ in the recency bias only."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds, the plain run, automata, tested lengths, and steps of the LSTM and the scratchpads."""
+    """Lengths of the tested words; six models (`NAMES`) on brackets, and on parity in the full study."""
 
-    seeds: int = 2
-    run: Run = BASE
-    tasks: tuple[Task, ...] = (DYCK,)
-    lengths: tuple[int, ...] = (20, 24, 32, 40, 64)
-    easy_steps: int = 500
+    lengths: tuple[int, ...]
+    dyck: tuple[Experiment, ...]
+    parity: tuple[Experiment, ...] = ()
 
 
-@study(
+def models(
+    world: Automaton, training: Training, easy: int, seeds: int, words: int, **shape: int
+) -> tuple[Experiment, ...]:
+    """The six models of an automaton; the LSTM and the scratchpads take `easy` steps.
+
+    The two scratchpads differ in the recency bias only. They are written letter by letter: 64 test words will do.
+    """
+    plain = transformer(world, training, seeds, words=words, **shape)
+    blind = transformer(world, training, seeds, words=words, positions="none", **shape)
+    shifted = transformer(world, training, seeds, words=words, shift=60, **shape)
+    recurrent = lstm(world, recipe(easy, lr=3e-3), seeds, words=words, width=shape["width"])
+    pad, written = world.task(scratchpad=True), recipe(easy, batch_size=training.batch_size)
+    shape = {"width": shape["width"], "words": min(64, words)}
+    pads = (transformer(pad, written, seeds, positions=code, **shape) for code in ("none", "alibi"))
+    return (plain, blind, shifted, recurrent, *pads)
+
+
+DYCK, PARITY = DyckStack(depth=4, types=2, label="state"), Cyclic(size=2)
+SMALL, LARGE = recipe(1000, batch_size=32, lr=2e-3), recipe(6000, batch_size=48)
+QUICK = Settings(
+    lengths=(20, 24, 32, 40, 64),
+    dyck=models(DYCK.task(length=20), SMALL, easy=500, seeds=2, words=256, layers=2, width=64),
+)
+study = Study(
     "automata/length-generalisation",
     title="Beyond the training length only recurrence, or a scratchpad that looks at recent tokens, is right",
-    source=f"{SOURCE}, Figures 9 and 21",
-    quick=Settings(),
+    source=SOURCE,
+    at="Figures 9 and 21",
+    quick=QUICK,
     full=Settings(
-        seeds=5, run=LARGE, tasks=(DYCK, PARITY), lengths=(8, 16, 24, 32, 40, 48, 64, 80, 96), easy_steps=2000
+        lengths=(8, 16, 24, 32, 40, 48, 64, 80, 96),
+        dyck=models(DYCK.task(length=24), LARGE, easy=2000, seeds=5, words=512, layers=4, width=128),
+        parity=models(PARITY.task(length=24), LARGE, easy=2000, seeds=5, words=512, layers=4, width=128),
     ),
-    claims=[
-        Claim(
-            "learnt",
-            "The plain transformer solves brackets of the training length.",
-            f"{SOURCE}, Figure 9",
-            "best accuracy with sinusoidal positions at the training length, Dyck",
-            Above(0.97),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "cliff",
-            "At twice the length it has fallen off a cliff.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy with sinusoidal positions at twice the training length, Dyck",
-            Below(0.85),
-            exact=True,
-        ),
-        Claim(
-            "lstm",
-            "An LSTM goes on without a loss.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy of the LSTM at twice the training length, Dyck",
-            Above(0.99),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "recency",
-            "So does a transformer that writes the states down and prefers recent positions.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy of the scratchpad with recency bias at twice the training length, Dyck",
-            Above(0.99),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "scratchpad-alone",
-            "The scratchpad alone is not enough: the recency bias makes the difference.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy at the longest test of the scratchpad with recency bias minus without, Dyck",
-            Above(0.05),
-            exact=True,
-            paper="no improvement without the bias",
-        ),
-        Claim(
-            "shifts",
-            "Random shifts of the positions in training help.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy with shifts minus with plain sinusoids at twice the training length, Dyck",
-            Above(0.0),
-            exact=True,
-            paper="clearly better, not perfect",
-        ),
-        Claim(
-            "no-positions",
-            "So does leaving the positions out.",
-            f"{SOURCE}, Figure 9",
-            "mean accuracy without positions minus with sinusoids at twice the training length, Dyck",
-            Above(0.0),
-            exact=True,
-            paper="better, not perfect",
-        ),
-    ],
+    null=untrained(QUICK),
 )
-def length_generalisation(config: Settings, lab: Lab) -> Outcome:
-    """Trained on short words, tested on words of up to several times the length.
 
-    Six models per automaton: a transformer with sinusoidal positions; one without any; one whose positions are shifted
-    by a random number from 0 to 60 in each training batch, so that it has met every code of the longer words; an LSTM;
-    and two that write the state after each letter, with and without a recency bias (ALiBi), tested with the states they
-    wrote themselves, without other position codes.
 
-    Published: Dyck (4 deep, 2 types) and C₂, training length 40, tests from 8 to 128, 25 runs. Quick: Dyck,
-    training length 20, tests up to 64, 2 layers of width 64, 1000 batches of 32 words (500 for LSTM and scratchpads), 2
-    seeds. Full: both automata, training length 24, 4 layers of width 128, 6000 batches of 48 words (2000), tests up to
-    96, 5 seeds.
+@dataclass(frozen=True)
+class Results:
+    """Automaton → model → runs, trained on words of `length` and tested on words of `lengths`."""
 
-    What to look for: the dotted line is the training length. Right of it the sinusoidal line falls at once, shifts and
-    no positions fall later, the scratchpad without recency falls with the length, LSTM and recency stay at the top.
-    With a scratchpad and no bias the model must still find "the latest state" among ever more tokens: the bias
-    tells it where to look, and then one step of the automaton is all it has to compute.
+    length: int
+    lengths: tuple[int, ...]
+    runs: dict[str, dict[str, Runs]]
+
+    def accuracy(self, model: str, length: int) -> np.ndarray:
+        """Accuracy of each seed on brackets of that length."""
+        if length not in self.lengths:
+            raise NotMeasured(f"words of length {length} are not tested")
+        return variants(self.runs["Dyck4_2"][model])[:, self.lengths.index(length)]
+
+    def mean(self, model: str, length: int) -> float:
+        return float(self.accuracy(model, length).mean())
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    tests = tuple(Words(length) for length in settings.lengths)
+    chosen = {"Dyck4_2": settings.dyck} | ({"C2": settings.parity} if settings.parity else {})
+    jobs = [evaluated_on(experiment, tests) for group in chosen.values() for experiment in group]
+    runs = iter(lab.train(jobs, label="longer words"))
+    length = word_length(automaton(settings.dyck[0]))
+    return Results(length, settings.lengths, {name: dict(zip(NAMES, runs)) for name in chosen})
+
+
+@study.claim(Exact(above=0.97), at="Figure 9", paper="100 %")
+def learnt(results: Results) -> float:
+    """The plain transformer solves brackets of the training length.
+
+    Best accuracy with sinusoidal positions at the training length, Dyck.
     """
-    probes = tuple(Probe(length) for length in config.lengths)
-    results: dict[str, dict[Task, np.ndarray]] = {}
-    settings, names = [], []
-    for name, changes in CHANGES.items():
-        run = replace(config.run, probes=probes, **changes)
-        if name in (LSTM, PAD, RECENT):
-            run = replace(run, steps=config.easy_steps)
-        if run.scratchpad:  # written letter by letter: fewer words will do
-            run = replace(run, tests=min(64, run.tests))
-        # A scratchpad's tokens differ from automaton to automaton: these do not share a population.
-        groups = [(task,) for task in config.tasks] if run.scratchpad else [config.tasks]
-        settings += [replace(run, tasks=group) for group in groups]
-        names += [name] * len(groups)
-    for name, table in zip(names, by_task(lab, settings, config.seeds, "longer words")):
-        results.setdefault(name, {}).update(table["probes"])
-    rows = [
-        {"automaton": task.machine, "model": name} | _row(config.lengths, values.mean(0))
-        for name, tables in results.items()
-        for task, values in tables.items()
+    return float(results.accuracy(SINE, results.length).max())
+
+
+@study.claim(Exact(below=0.85), at="Figure 9")
+def cliff(results: Results) -> float:
+    """At twice the length its accuracy has collapsed.
+
+    Mean accuracy with sinusoidal positions at twice the training length, Dyck.
+    """
+    return results.mean(SINE, 2 * results.length)
+
+
+@study.claim(Exact(above=0.99), at="Figure 9", paper="100 %", id="lstm")
+def lstm_continues(results: Results) -> float:
+    """An LSTM continues without a loss.
+
+    Mean accuracy of the LSTM at twice the training length, Dyck.
+    """
+    return results.mean(LSTM, 2 * results.length)
+
+
+@study.claim(Exact(above=0.99), at="Figure 9", paper="100 %")
+def recency(results: Results) -> float:
+    """So does a transformer that writes the states down and prefers recent positions.
+
+    Mean accuracy of the scratchpad with recency bias at twice the training length, Dyck.
+    """
+    return results.mean(RECENT, 2 * results.length)
+
+
+@study.claim(Exact(above=0.05), at="Figure 9", paper="no improvement without the bias")
+def scratchpad_alone(results: Results) -> float:
+    """The scratchpad alone is not enough: the recency bias makes the difference.
+
+    Mean accuracy at the longest test of the scratchpad with recency bias minus without, Dyck.
+    """
+    return results.mean(RECENT, results.lengths[-1]) - results.mean(PAD, results.lengths[-1])
+
+
+@study.claim(Exact(above=0.0), at="Figure 9", paper="clearly better, not perfect")
+def shifts(results: Results) -> float:
+    """Random shifts of the positions in training help.
+
+    Mean accuracy with shifts minus with plain sinusoids at twice the training length, Dyck.
+    """
+    return results.mean(SHIFT, 2 * results.length) - results.mean(SINE, 2 * results.length)
+
+
+@study.claim(Exact(above=0.0), at="Figure 9", paper="better, not perfect")
+def no_positions(results: Results) -> float:
+    """So does leaving the positions out.
+
+    Mean accuracy without positions minus with sinusoids at twice the training length, Dyck.
+    """
+    return results.mean(NONE, 2 * results.length) - results.mean(SINE, 2 * results.length)
+
+
+@study.table
+def lengths(results: Results) -> Rows:
+    return [
+        {"automaton": machine, "model": name}
+        | {f"length {length}": float(mean) for length, mean in zip(results.lengths, variants(runs).mean(0))}
+        for machine, table in results.runs.items()
+        for name, runs in table.items()
     ]
-    found, lacking = _measure(config, results)
-    return Outcome(found, {"lengths": _draw(config, results)}, {"lengths": rows}, unmeasured=lacking)
 
 
-def _measure(config: Settings, results: dict[str, dict[Task, np.ndarray]]) -> tuple[dict[str, float], dict[str, str]]:
-    brackets = {name: tables[config.tasks[0]] for name, tables in results.items()}
-    place = {length: index for index, length in enumerate(config.lengths)}
-    usual, double, last = config.run.length, 2 * config.run.length, config.lengths[-1]
-
-    def mean(name: str, length: int) -> float:
-        return float(brackets[name][:, place[length]].mean())
-
-    return measured(
-        {
-            "learnt": lambda: float(brackets[SINE][:, place[usual]].max()),
-            "cliff": lambda: mean(SINE, double),
-            "lstm": lambda: mean(LSTM, double),
-            "recency": lambda: mean(RECENT, double),
-            "scratchpad-alone": lambda: mean(RECENT, last) - mean(PAD, last),
-            "shifts": lambda: mean(SHIFT, double) - mean(SINE, double),
-            "no-positions": lambda: mean(NONE, double) - mean(SINE, double),
-        }
-    )
-
-
-def _row(lengths: tuple[int, ...], means: np.ndarray) -> dict[str, float]:
-    return {f"length {length}": float(mean) for length, mean in zip(lengths, means)}
-
-
-def _draw(config: Settings, results: dict[str, dict[Task, np.ndarray]]) -> Any:
-    figure, axes = figures.new(columns=len(config.tasks), width=5.2, height=3.4)
-    for axis, task in zip(axes, config.tasks):
-        for name, tables in results.items():
-            figures.band(axis, config.lengths, tables[task], label=name, marker="o", markersize=3)
-        axis.axvline(config.run.length, color="#555555", linestyle=":")
-        axis.set(title=task.machine, xlabel="length of the tested words", ylabel="token accuracy", ylim=(None, 1.02))
+@study.figure
+def curves(results: Results) -> dict[str, Figure]:
+    figure, axes = figures.new(columns=len(results.runs), width=5.2, height=3.4)
+    for axis, (machine, table) in zip(axes, results.runs.items()):
+        for name, runs in table.items():
+            figures.band(axis, results.lengths, variants(runs), label=name, marker="o", markersize=3)
+        axis.axvline(results.length, color="#555555", linestyle=":")
+        axis.set(title=machine, xlabel="length of the tested words", ylabel="token accuracy", ylim=(None, 1.02))
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    return {"lengths": figure}

@@ -1,180 +1,201 @@
-"""Parity outside its training distribution: other frequencies, other counts."""
+"""Parity outside its training distribution: other frequencies, other counts.
+
+Does the model compute parity, or count and look the parity up? Training words have independent letters with
+Pr[σ = 1] = ½. A circuit that counts the ones and reads the parity off a table solves them with a table of the usual
+counts, and nothing forces it to be right for unusual ones. If the table holds the counts M, accuracy at position t is
+Σ_{m ∈ M} Bin(t, p)(m) plus chance on the rest. A model that follows the state letter by letter does not care.
+
+Tested on fresh words with other probabilities of a one, and on words with a given number of ones at random positions;
+all positions count. Compared: the transformer, the same with random shifts of its positions (full), an LSTM, and a
+transformer that writes the states between the letters, has no position code but a recency bias (ALiBi), and is tested
+with the states it wrote itself.
+
+Published: length 40, 8 layers of width 512, 25 runs. Quick: 12 letters, 2 layers of width 64, 1000 batches of 64
+words, 5 seeds; only the side of many ones fails there: a position has at most 12 ones before it, and few ones occur at
+early positions of every training word. Full: 24 letters, 6 layers of width 128, 8000 batches, 8 seeds.
+
+What to look for: the dark line drops to the right of the training point (dotted), the other lines stay on top.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task, measured
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.studies.automata._shared import (
+    SOURCE,
+    Words,
+    automaton,
+    evaluated_on,
+    lstm,
+    recipe,
+    transformer,
+    untrained,
+    variants,
+    word_length,
+)
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.counters import Cyclic
 
-PLAIN, SHIFTED, RECURRENT, PAD = "transformer", "random shifts", "LSTM", "scratchpad + recency"
-SMALL = {
-    PLAIN: Run(steps=1000),
-    RECURRENT: Run(model="lstm", steps=250, lr=3e-3),
-    PAD: Run(scratchpad=True, positions="alibi", steps=300, batch_size=32, tests=200),
-}
-LARGE = {
-    PLAIN: Run(length=24, layers=6, width=128, steps=8000, lr=5e-4),
-    SHIFTED: Run(length=24, layers=6, width=128, steps=8000, lr=5e-4, shift=60),
-    RECURRENT: Run(model="lstm", length=24, width=128, steps=1500, lr=3e-3),
-    PAD: Run(length=24, scratchpad=True, positions="alibi", steps=1500, batch_size=32),
-}
+PLAIN, RECURRENT, PAD, SHIFTED = "transformer", "LSTM", "scratchpad + recency", "random shifts"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds, the compared runs by name (in order), probabilities of the letter 1, and numbers of ones."""
+    """The compared models, tested at these probabilities of a one and on words with these numbers of ones."""
 
-    seeds: int = 5
-    names: tuple[str, ...] = tuple(SMALL)
-    runs: tuple[Run, ...] = tuple(SMALL.values())
-    ones: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95)
-    counts: tuple[int, ...] = (0, 2, 4, 6, 8, 10, 12)
+    ones: tuple[float, ...]
+    counts: tuple[int, ...]
+    transformer: Experiment
+    lstm: Experiment
+    scratchpad: Experiment
+    shifts: Experiment | None = None
 
 
-@study(
+SMALL, LARGE = Cyclic(size=2, length=12), Cyclic(size=2, length=24)
+WRITTEN, WRITTEN_LARGE = SMALL.task(scratchpad=True), LARGE.task(scratchpad=True)
+QUICK = Settings(
+    ones=(0.05, 0.25, 0.5, 0.75, 0.95),
+    counts=(0, 2, 4, 6, 8, 10, 12),
+    transformer=transformer(SMALL, recipe(1000), seeds=5),
+    lstm=lstm(SMALL, recipe(250, lr=3e-3), seeds=5),
+    scratchpad=transformer(WRITTEN, recipe(300, batch_size=32), seeds=5, positions="alibi", words=200),
+)
+study = Study(
     "automata/ood-parity",
     title="Parity is solved at the training frequency of ones, and lost away from it",
-    source=f"{SOURCE}, Figures 8 and 20",
-    quick=Settings(),
+    source=SOURCE,
+    at="Figures 8 and 20",
+    quick=QUICK,
     full=Settings(
-        seeds=8,
-        names=tuple(LARGE),
-        runs=tuple(LARGE.values()),
         ones=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
         counts=tuple(range(0, 25, 2)),
+        transformer=transformer(LARGE, recipe(8000, lr=5e-4), seeds=8, layers=6, width=128),
+        shifts=transformer(LARGE, recipe(8000, lr=5e-4), seeds=8, layers=6, width=128, shift=60),
+        lstm=lstm(LARGE, recipe(1500, lr=3e-3), seeds=8, width=128),
+        scratchpad=transformer(WRITTEN_LARGE, recipe(1500, batch_size=32), seeds=8, positions="alibi"),
     ),
-    claims=[
-        Claim(
-            "in-distribution",
-            "A transformer solves parity on words like those it was trained on.",
-            f"{SOURCE}, Figure 8",
-            "token accuracy at probability ½ of a one: the best seed",
-            Above(0.99),
-            exact=True,
-            paper="100 %",
-        ),
-        Claim(
-            "more-ones",
-            "It fails when ones are more frequent.",
-            f"{SOURCE}, Figure 8",
-            "accuracy at probability ½ minus accuracy at 0.95, mean over the seeds that solve parity in distribution",
-            Above(0.02),
-            paper="sharp falls on both sides",
-        ),
-        Claim(
-            "counts",
-            "Accuracy falls with the number of ones beyond the usual one.",
-            f"{SOURCE}, Figure 20",
-            "accuracy on words with half ones minus accuracy on words of ones only, mean over the same seeds",
-            Above(0.02),
-        ),
-        Claim(
-            "lstm-flat",
-            "An LSTM keeps its accuracy at every frequency and count.",
-            f"{SOURCE}, Figure 8",
-            "smallest accuracy of the LSTM over frequencies and counts, mean over seeds",
-            Above(0.99),
-            paper="100 %",
-        ),
-        Claim(
-            "scratchpad-flat",
-            "So does a transformer that writes the states down and prefers recent positions.",
-            f"{SOURCE}, Figure 8",
-            "smallest accuracy of the scratchpad with recency bias over frequencies and counts, mean over seeds",
-            Above(0.99),
-            paper="100 %",
-        ),
-        Claim(
-            "fewer-ones",
-            "It also fails when ones are rarer.",
-            f"{SOURCE}, Figure 8",
-            "accuracy at probability ½ minus accuracy at 0.05, mean over the seeds that solve parity in distribution",
-            Above(0.01),
-            paper="worse at low counts than at high ones",
-            presets=("full",),
-        ),
-    ],
+    null=untrained(QUICK),
 )
-def ood_parity(config: Settings, lab: Lab) -> Outcome:
-    """Does the model compute parity, or count and look the parity up?
 
-    Training words have independent letters with Pr[σ = 1] = ½. A circuit that counts the ones and reads the parity off
-    a table solves them with a table of the usual counts, and nothing forces it to be right for unusual ones. If the
-    table holds the counts M, accuracy at position t is Σ_{m ∈ M} Bin(t, p)(m) plus chance on the rest. A model that
-    follows the state letter by letter does not care.
 
-    Tested on fresh words with other probabilities of a one, and on words with a given number of ones at random places;
-    all positions count. Compared: the transformer, the same with random shifts of its positions (full), an LSTM, and a
-    transformer that writes the states between the letters, has no position code but a recency bias (ALiBi), and is
-    tested with the states it wrote itself.
+@dataclass(frozen=True)
+class Results:
+    """The runs of each model, tested at `ones` and then at `counts` on words of this length."""
 
-    Published: length 40, 8 layers of width 512, 25 runs. Quick: 12 letters, 2 layers of width 64, 1000 batches of 64
-    words, 5 seeds; only the side of many ones fails there: a position at most has 12 ones before it, and few ones occur
-    at early positions of every training word. Full: 24 letters, 6 layers of width 128, 8000 batches, 8 seeds.
+    runs: dict[str, Runs]
+    ones: tuple[float, ...]
+    counts: tuple[int, ...]
+    length: int
 
-    What to look for: the dark line falls to the right of the training point (dotted), the other lines stay on top.
+    def at(self, ones: float) -> np.ndarray:
+        """Accuracy of the transformer at this probability of a one."""
+        if ones not in self.ones:
+            raise NotMeasured(f"words with Pr[1] = {ones:g} are not tested")
+        return variants(self.runs[PLAIN])[:, self.ones.index(ones)]
+
+    @property
+    def solved(self) -> np.ndarray:
+        """Indices of the seeds of the transformer that solve parity in distribution (at least the best one)."""
+        return np.flatnonzero(self.at(0.5) >= min(0.95, self.at(0.5).max()))
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    length = word_length(automaton(settings.transformer))
+    tests = (*(Words(length, ones=ones) for ones in settings.ones), *(Words(length, count=n) for n in settings.counts))
+    models = {PLAIN: settings.transformer, RECURRENT: settings.lstm, PAD: settings.scratchpad}
+    models |= {} if settings.shifts is None else {SHIFTED: settings.shifts}
+    runs = lab.train([evaluated_on(model, tests) for model in models.values()], label="parity elsewhere")
+    return Results(dict(zip(models, runs)), settings.ones, settings.counts, length)
+
+
+@study.claim(Exact(above=0.99), at="Figure 8", paper="100 %")
+def in_distribution(results: Results) -> float:
+    """A transformer solves parity on words like those it was trained on.
+
+    Token accuracy at probability ½ of a one: the best seed.
     """
-    probes = (
-        *(Probe(config.runs[0].length, ones=share) for share in config.ones),
-        *(Probe(config.runs[0].length, count=count) for count in config.counts),
-    )
-    settings = [replace(run, probes=probes) for run in config.runs]
-    found = by_task(lab, settings, config.seeds, "parity elsewhere")
-    scores = {name: table["probes"][Task()] for name, table in zip(config.names, found)}
-    shares = len(config.ones)
-    rows = [
-        {"model": name, "test": _name(probe), "mean": float(column.mean()), "worst": float(column.min())}
-        for name, values in scores.items()
-        for probe, column in zip(probes, values.T)
+    return float(results.at(0.5).max())
+
+
+@study.claim(Mean(above=0.02), at="Figure 8", paper="sharp falls on both sides")
+def more_ones(results: Results) -> np.ndarray:
+    """It fails when ones are more frequent.
+
+    Accuracy at probability ½ minus accuracy at 0.95, mean over the seeds that solve parity in distribution.
+    """
+    return (results.at(0.5) - results.at(0.95))[results.solved]
+
+
+@study.claim(Mean(above=0.02), at="Figure 20")
+def counts(results: Results) -> np.ndarray:
+    """Accuracy drops with the number of ones beyond the usual one.
+
+    Accuracy on words with half ones minus accuracy on words of ones only, mean over the same seeds.
+    """
+    if not results.counts:
+        raise NotMeasured("no numbers of ones are tested")
+    scores = variants(results.runs[PLAIN])[results.solved, len(results.ones) :]
+    usual = int(np.abs(np.array(results.counts) - results.length / 2).argmin())
+    return scores[:, usual] - scores[:, int(np.argmax(results.counts))]
+
+
+@study.claim(Mean(above=0.99), at="Figure 8", paper="100 %")
+def lstm_flat(results: Results) -> np.ndarray:
+    """An LSTM keeps its accuracy at every frequency and count.
+
+    Smallest accuracy of the LSTM over frequencies and counts, mean over seeds.
+    """
+    return variants(results.runs[RECURRENT]).min(1)
+
+
+@study.claim(Mean(above=0.99), at="Figure 8", paper="100 %")
+def scratchpad_flat(results: Results) -> np.ndarray:
+    """So does a transformer that writes the states down and prefers recent positions.
+
+    Smallest accuracy of the scratchpad with recency bias over frequencies and counts, mean over seeds.
+    """
+    return variants(results.runs[PAD]).min(1)
+
+
+@study.claim(Mean(above=0.01), at="Figure 8", paper="worse at low counts than at high ones", presets=("full",))
+def fewer_ones(results: Results) -> np.ndarray:
+    """It also fails when ones are rarer.
+
+    Accuracy at probability ½ minus accuracy at 0.05, mean over the seeds that solve parity in distribution.
+    """
+    return (results.at(0.5) - results.at(0.05))[results.solved]
+
+
+@study.table
+def accuracy(results: Results) -> Rows:
+    tests = [*(f"Pr[1] = {share:g}" for share in results.ones), *(f"{count} ones" for count in results.counts)]
+    return [
+        {"model": name, "test": test, "mean": float(column.mean()), "worst": float(column.min())}
+        for name, runs in results.runs.items()
+        for test, column in zip(tests, variants(runs).T)
     ]
-    figure = _draw(config, {name: (values[:, :shares], values[:, shares:]) for name, values in scores.items()})
-    found_here, lacking = _measure(config, scores)
-    return Outcome(found_here, {"frequencies and counts": figure}, {"accuracy": rows}, unmeasured=lacking)
 
 
-def _name(probe: Probe) -> str:
-    return f"{probe.count} ones" if probe.count is not None else f"Pr[1] = {probe.ones:g}"
-
-
-def _measure(config: Settings, scores: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, str]]:
-    places = {share: place for place, share in enumerate(config.ones)}
-    counts = {count: len(config.ones) + place for place, count in enumerate(config.counts)}
-    length = config.runs[0].length
-    middle = min(counts, key=lambda count: abs(count - length / 2), default=length // 2)
-
-    def solved(one: int, other: int) -> np.ndarray:
-        usual = scores[PLAIN][:, places[0.5]]
-        chosen = scores[PLAIN][usual >= min(0.95, usual.max())]
-        return chosen[:, one] - chosen[:, other]
-
-    return measured(
-        {
-            "in-distribution": lambda: float(scores[PLAIN][:, places[0.5]].max()),
-            "more-ones": lambda: solved(places[0.5], places[0.95]),
-            "fewer-ones": lambda: solved(places[0.5], places[0.05]),
-            "counts": lambda: solved(counts[middle], counts[max(counts, default=length)]),
-            "lstm-flat": lambda: scores[RECURRENT].min(1),
-            "scratchpad-flat": lambda: scores[PAD].min(1),
-        }
-    )
-
-
-def _draw(config: Settings, scores: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:
+@study.figure
+def curves(results: Results) -> dict[str, Figure]:
     figure, axes = figures.new(columns=2, width=4.6, height=3.2)
-    for colour, (name, (shares, counts)) in enumerate(scores.items()):
+    for colour, (name, runs) in enumerate(results.runs.items()):
         style: dict[str, Any] = {"color": figures.COLOURS[colour], "linestyle": "-" if colour == 0 else "--"}
-        # Open marks of different sizes: lines that lie on each other are told apart.
-        style |= {"marker": "o", "markersize": 4 + 3 * (len(scores) - colour - 1), "fillstyle": "none"}
-        figures.band(axes[0], config.ones, shares, label=name, **style)
-        figures.band(axes[1], config.counts, counts, label=name, **style)
+        # Open marks of different sizes tell lines apart that lie on each other.
+        style |= {"marker": "o", "markersize": 4 + 3 * (len(results.runs) - colour - 1), "fillstyle": "none"}
+        by_frequency, by_count = np.split(variants(runs), [len(results.ones)], axis=1)
+        figures.band(axes[0], results.ones, by_frequency, label=name, **style)
+        figures.band(axes[1], results.counts, by_count, label=name, **style)
     axes[0].axvline(0.5, color="#555555", linestyle=":")
     axes[0].set(xlabel="probability of a one", ylabel="token accuracy", title="other frequencies", ylim=(None, 1.02))
     axes[1].set(xlabel="number of ones in the word", title="other counts", ylim=(None, 1.02))
     axes[0].legend()
-    return figure
+    return {"frequencies and counts": figure}

@@ -1,126 +1,165 @@
-"""Sinusoidal or linear positions: which automata like which code."""
+"""Sinusoidal or linear positions: which automata suit which code.
+
+The same transformer with two codes of position t: sinusoids, or a vector that grows in proportion to t. Acceptance of
+abab… depends on t mod 4: sinusoids hold that, a line does not. The walk between walls needs no position at all beyond
+"later is nearer": sinusoids offer features that do not continue beyond the training length.
+
+Published: length 40 and 80, 25 runs. Quick: Grid₉ with 24 letters (900 batches of 32 words), abab with 20 (400), 2
+layers of width 64, 3 seeds. Full: 40 letters, 4 layers of width 128, 5000 and 3000 batches, 8 seeds.
+
+The source does not say which vector its linear code multiplies. The same number on every coordinate would be no code:
+layer normalisation subtracts the mean over coordinates, and such a model is exactly one without positions. Here the
+vector alternates between + and −, and reaches the norm of a token vector at the training length.
+
+What to look for: left of each pair is the accuracy at the training length, right at twice that.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Probe, Run, Task, by_task
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.automata._shared import (
+    SOURCE,
+    Words,
+    automaton,
+    evaluated_on,
+    recipe,
+    transformer,
+    untrained,
+    variants,
+    word_length,
+)
+from sandlab.studies.claims import Exact
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.counters import Grid
+from sandlab.worlds.automata.languages import Abab
 
-CODES = ("sinusoidal", "linear")
-GRID = Task("Grid9")
-ABAB = (Task("abab", label="accept", share=1.0), Task("abab", label="accept", share=0.5))
-WALK = Run(tasks=(GRID,), length=24, batch_size=32, lr=2e-3, steps=900)
-LANGUAGE = Run(tasks=ABAB, length=20, batch_size=32, steps=400)
-NAMES = {GRID: "Grid₉", ABAB[0]: "abab (1)", ABAB[1]: "abab (2)"}
+SINE, LINE = "sinusoidal", "linear"
+GRID, PURE, MIXED = "Grid₉", "abab (1)", "abab (2)"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds, the walk's run and the language's run."""
+    """A walk, and acceptance of abab… on such words only (pure) or with half of the words random (mixed)."""
 
-    seeds: int = 3
-    grid: Run = WALK
-    abab: Run = LANGUAGE
+    grid: Experiment
+    pure: Experiment
+    mixed: Experiment
 
 
-@study(
+def settings(
+    lengths: tuple[int, int], walk: Training, language: Training, seeds: int, layers: int, width: int
+) -> Settings:
+    """The same model on the three tasks, with words of `lengths` in the walk and in the language."""
+    grid = Grid(size=9, length=lengths[0])
+    pure, mixed = (Abab(label="accept", pattern_share=share, length=lengths[1]) for share in (1.0, 0.5))
+    tasks = ((grid, walk), (pure, language), (mixed, language))
+    return Settings(*(transformer(world, how, seeds, layers=layers, width=width) for world, how in tasks))
+
+
+WALK, LANGUAGE = recipe(900, batch_size=32, lr=2e-3), recipe(400, batch_size=32)
+QUICK = settings((24, 20), WALK, LANGUAGE, seeds=3, layers=2, width=64)
+LONG_WALK, LONG_LANGUAGE = recipe(5000, batch_size=32), recipe(3000, batch_size=32, lr=5e-4)
+study = Study(
     "automata/position-codes",
     title="Sinusoids suit a language with a rhythm, and hurt a walk beyond its training length",
-    source=f"{SOURCE}, Figure 22",
-    quick=Settings(),
-    full=Settings(
-        seeds=8,
-        grid=Run(tasks=(GRID,), length=40, layers=4, width=128, batch_size=32, lr=1e-3, steps=5000),
-        abab=Run(tasks=ABAB, length=40, layers=4, width=128, batch_size=32, lr=5e-4, steps=3000),
-    ),
-    claims=[
-        Claim(
-            "rhythm",
-            "For acceptance of abab… sinusoidal positions are better at the training length.",
-            f"{SOURCE}, Figure 22",
-            "mean accuracy of sinusoidal minus linear positions, abab (1) and (2), training length",
-            Above(0.03),
-            exact=True,
-            paper="clearly better at 40",
-        ),
-        Claim(
-            "rhythm-fades",
-            "At twice the length the advantage is smaller.",
-            f"{SOURCE}, Figure 22",
-            "that difference minus the same at twice the training length",
-            Above(0.0),
-            exact=True,
-            paper="gap nearly closed at 80",
-        ),
-        Claim(
-            "walk",
-            "On the walk sinusoidal positions lose more beyond the training length than linear ones.",
-            f"{SOURCE}, Figure 22",
-            "fall from the training length to twice that, sinusoidal minus linear, Grid₉",
-            Above(0.0),
-            exact=True,
-            paper="equal at 40, sinusoidal much worse at 80",
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 22",
+    quick=QUICK,
+    full=settings((40, 40), LONG_WALK, LONG_LANGUAGE, seeds=8, layers=4, width=128),
+    null=untrained(QUICK),
 )
-def position_codes(config: Settings, lab: Lab) -> Outcome:
-    """The same transformer with two codes of position t: sinusoids, or a vector that grows in proportion to t.
 
-    Acceptance of abab… depends on t mod 4: sinusoids hold that, a line does not. The walk between walls needs no
-    position at all beyond "later is nearer": sinusoids offer features that do not continue beyond the training length.
 
-    Published: length 40 and 80, 25 runs. Quick: Grid₉ with 24 letters (900 batches of 32 words), abab with 20 (400), 2
-    layers of width 64, 3 seeds. Full: 40 letters, 4 layers of width 128, 5000 and 3000 batches, 8 seeds.
+@dataclass(frozen=True)
+class Results:
+    """Task → code → runs."""
 
-    The source does not say which vector its linear code multiplies. The same number on every coordinate would be no
-    code: layer normalisation subtracts the mean over coordinates, and such a model is exactly one without positions.
-    Here the vector alternates between + and −, and reaches the norm of a token vector at the training length.
+    runs: dict[str, dict[str, Runs]]
 
-    What to look for: left of each pair is the accuracy at the training length, right at twice that.
+    def mean(self, task: str, code: str) -> np.ndarray:
+        """Mean accuracy at the training length and at twice that."""
+        return variants(self.runs[task][code]).mean(0)
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Sinusoidal minus linear on the language, at both lengths."""
+        return np.mean([self.mean(task, SINE) - self.mean(task, LINE) for task in (PURE, MIXED)], axis=0)
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    tasks = {GRID: settings.grid, PURE: settings.pure, MIXED: settings.mixed}
+    jobs = [version for each in tasks.values() for version in (at_both_lengths(each), at_both_lengths(linear(each)))]
+    runs = iter(lab.train(jobs, label="position codes"))
+    return Results({task: {SINE: next(runs), LINE: next(runs)} for task in tasks})
+
+
+def at_both_lengths(experiment: Experiment) -> Experiment:
+    length = word_length(automaton(experiment))
+    return evaluated_on(experiment, (Words(length), Words(2 * length)))
+
+
+def linear(experiment: Experiment) -> Experiment:
+    """The same with a code that grows to the norm of a token vector (√width) over a training word."""
+    model = experiment.model
+    assert isinstance(model, TransformerConfig)
+    slope = model.width**0.5 / word_length(automaton(experiment))
+    return replace(experiment, model=replace(model, positions=LINE, position_slope=slope))
+
+
+@study.claim(Exact(above=0.03), at="Figure 22", paper="clearly better at 40")
+def rhythm(results: Results) -> float:
+    """For acceptance of abab… sinusoidal positions are better at the training length.
+
+    Mean accuracy of sinusoidal minus linear positions, abab (1) and (2), training length.
     """
-    runs = [
-        replace(run, positions=code, probes=(Probe(run.length), Probe(2 * run.length)))
-        for run in (config.grid, config.abab)
-        for code in CODES
-    ]
-    found = by_task(lab, runs, config.seeds, "position codes")
-    scores: dict[tuple[Task, str], np.ndarray] = {}
-    for run, table in zip(runs, found):
-        scores |= {(task, run.positions): values for task, values in table["probes"].items()}
-    means = {key: values.mean(0) for key, values in scores.items()}
-    gaps = np.mean([means[task, "sinusoidal"] - means[task, "linear"] for task in ABAB], 0)
-    falls = {code: float(means[GRID, code][0] - means[GRID, code][1]) for code in CODES}
-    measurements = {
-        "rhythm": float(gaps[0]),
-        "rhythm-fades": float(gaps[0] - gaps[1]),
-        "walk": falls["sinusoidal"] - falls["linear"],
-    }
-    rows = [
-        {
-            "task": NAMES[task],
-            "positions": code,
-            "training length": float(means[task, code][0]),
-            "twice that": float(means[task, code][1]),
-        }
-        for task, code in scores
-    ]
-    return Outcome(measurements, {"codes": _draw(scores)}, {"codes": rows})
+    return float(results.gaps[0])
 
 
-def _draw(scores: dict[tuple[Task, str], np.ndarray]) -> Any:
-    figure, axes = figures.new(columns=len(NAMES), width=2.8, height=3.2)
-    for axis, (task, name) in zip(axes, NAMES.items()):
-        for colour, code in enumerate(CODES):
-            values = scores[task, code]
-            figures.band(axis, (0, 1), values, label=code, marker="o", color=figures.COLOURS[colour])
+@study.claim(Exact(above=0.0), at="Figure 22", paper="gap nearly closed at 80")
+def rhythm_fades(results: Results) -> float:
+    """At twice the length the advantage is smaller.
+
+    That difference minus the same at twice the training length.
+    """
+    return float(results.gaps[0] - results.gaps[1])
+
+
+@study.claim(Exact(above=0.0), at="Figure 22", paper="equal at 40, sinusoidal much worse at 80")
+def walk(results: Results) -> float:
+    """On the walk sinusoidal positions lose more beyond the training length than linear ones.
+
+    Drop from the training length to twice that, sinusoidal minus linear, Grid₉.
+    """
+    sine, line = results.mean(GRID, SINE), results.mean(GRID, LINE)
+    return float((sine[0] - sine[1]) - (line[0] - line[1]))
+
+
+@study.table
+def codes(results: Results) -> Rows:
+    means = {(task, code): results.mean(task, code) for task in results.runs for code in (SINE, LINE)}
+    return [
+        {"task": task, "positions": code, "training length": float(mean[0]), "twice that": float(mean[1])}
+        for (task, code), mean in means.items()
+    ]
+
+
+@study.figure
+def pairs(results: Results) -> dict[str, Figure]:
+    figure, axes = figures.new(columns=len(results.runs), width=2.8, height=3.2)
+    for axis, (task, runs) in zip(axes, results.runs.items()):
+        for colour, code in enumerate((SINE, LINE)):
+            scores = variants(runs[code])
+            figures.band(axis, (0, 1), scores, label=code, marker="o", color=figures.COLOURS[colour])
         axis.set_xticks((0, 1), ("training\nlength", "twice\nthat"))
-        axis.set(title=name, xlim=(-0.3, 1.3), ylim=(None, 1.02))
+        axis.set(title=task, xlim=(-0.3, 1.3), ylim=(None, 1.02))
     axes[0].set_ylabel("token accuracy")
     axes[0].legend()
-    return figure
+    return {"codes": figure}

@@ -1,194 +1,241 @@
-"""What steadies training: averaged weights, dropout, patience with the learning rate."""
+"""What stabilises training: averaged weights, dropout, patience with the learning rate.
+
+Training on automata is unstable; three remedies of the source, each against its absence. Averaged weights:
+w̄ ← γ w̄ + (1 − γ) w after every step, evaluated next to w on the same words; the learning rate stays constant, so
+that w keeps moving. Dropout of residual branches, attention and embeddings. A scheduler that halves the rate when the
+loss on fixed words has not decreased for a number of evaluations (its patience).
+
+Published: γ in {0.85, 0.9, 0.95}, dropout in {0, 0.1, 0.2, 0.3}, two patiences, length 100. Quick: C₂ with 12 letters,
+γ = 0.9, 700 batches of 32 words at rate 2e-3, an evaluation every 10, 3 seeds. Full: C₂ with 16 letters and three γ;
+dropout on D₈, Q₈, Grid₉ and Dyck (16 letters, 4 layers of width 128, 3000 batches); patiences of 1 and 8 evaluations on
+C₂ (12 letters, 2 layers, 1000 batches); 5 seeds.
+
+What to look for: the thin line (plain weights) is ragged, the thick one (averaged) runs through its middle. With
+γ = 0.9 the average reaches back about ten steps: it removes noise between neighbouring steps, not the differences
+between seeds.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.automata.runs import SOURCE, Run, Task, by_task, measured
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.learning.schedules import ReduceLROnPlateau
+from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.automata._shared import SOURCE, accuracy, best, recipe, transformer, untrained
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.automata.catalogue import named_machine
 
-GROUPS, MEMORIES = (Task("D8"), Task("Q8")), (Task("Grid9"), Task("Dyck4_2"))
-AVERAGED = Run(batch_size=32, lr=2e-3, schedule="constant", steps=700, looks=70)
-DROPPED = Run(tasks=GROUPS + MEMORIES, length=16, layers=4, width=128, steps=3000)
-WATCHED = Run(schedule="constant", steps=1000, looks=40)
+GROUPS, MEMORIES = ("D8", "Q8"), ("Grid9", "Dyck4_2")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds; decays of the weight average; dropout rates and patiences (evaluations); the runs of each comparison."""
+    """Decays of the average, dropout rates and patiences (in evaluations); the experiments they are applied to.
 
-    seeds: int = 3
-    decays: tuple[float, ...] = (0.9,)
-    rates: tuple[float, ...] = ()
-    patiences: tuple[int, ...] = ()
-    average: Run = AVERAGED
-    dropout: Run = DROPPED
-    patience: Run = WATCHED
+    The experiments with dropout are on the groups D₈ and Q₈, then on the memories Grid₉ and Dyck.
+    """
+
+    decays: tuple[float, ...]
+    rates: tuple[float, ...]
+    patiences: tuple[int, ...]
+    average: Experiment
+    dropout: tuple[Experiment, ...]
+    patience: Experiment
 
 
-@study(
+def settings(
+    decays: tuple[float, ...],
+    rates: tuple[float, ...],
+    patiences: tuple[int, ...],
+    *,
+    length: int,
+    steps: int,
+    seeds: int,
+) -> Settings:
+    """Words of `length` and `steps` updates for the averages; the other comparisons have one size."""
+    moving = recipe(steps, batch_size=32, lr=2e-3, schedule="constant", evals=70)
+    machines = [named_machine(name, length=16) for name in GROUPS + MEMORIES]
+    return Settings(
+        decays,
+        rates,
+        patiences,
+        average=transformer(named_machine("C2", length=length), moving, seeds),
+        dropout=tuple(transformer(each, recipe(3000), seeds, layers=4, width=128) for each in machines),
+        patience=transformer(named_machine("C2", length=12), recipe(1000, evals=40), seeds),
+    )
+
+
+QUICK = settings((0.9,), (), (), length=12, steps=700, seeds=3)
+study = Study(
     "automata/stabilisers",
     title="Averaged weights smooth the curves of training and cost nothing",
-    source=f"{SOURCE}, §5.1 and appendix on training",
-    quick=Settings(),
-    full=Settings(
-        seeds=5,
-        decays=(0.85, 0.9, 0.95),
-        rates=(0.0, 0.1, 0.2, 0.3),
-        patiences=(1, 8),
-        average=replace(AVERAGED, length=16, steps=3000),
-    ),
-    claims=[
-        Claim(
-            "smoother",
-            "The curve of the averaged weights is smoother than that of the weights themselves.",
-            f"{SOURCE}, §5.1",
-            "spread of the changes between evaluations, averaged over plain weights, mean over seeds and decays",
-            Below(1.0),
-        ),
-        Claim(
-            "no-worse",
-            "Averaging does not cost accuracy.",
-            f"{SOURCE}, §5.1",
-            "mean accuracy over the second half of training, averaged minus plain weights, mean over seeds and decays",
-            Above(-0.01),
-        ),
-        Claim(
-            "insensitive",
-            "The decay of the average matters little.",
-            f"{SOURCE}, §5.1",
-            "largest difference of the final mean accuracies of two decays (averaged weights)",
-            Below(0.1),
-            exact=True,
-            paper="insensitive in 0.85 to 0.95",
-            presets=("full",),
-        ),
-        Claim(
-            "dropout-groups",
-            "A little dropout does not hurt on groups.",
-            f"{SOURCE}, §5.1",
-            "best accuracy with dropout 0.1 minus without, mean over D₈ and Q₈",
-            Above(-0.005),
-            exact=True,
-            paper="0.1 is the best rate for dihedral and quaternion groups",
-            presets=("full",),
-        ),
-        Claim(
-            "dropout-memories",
-            "Dropout does not help on memories and walks.",
-            f"{SOURCE}, §5.1",
-            "best accuracy with dropout 0.1 minus without, mean over Dyck and Grid₉",
-            Below(0.005),
-            exact=True,
-            paper="harmful",
-            presets=("full",),
-        ),
-        Claim(
-            "patience",
-            "A scheduler that lowers the rate only after long plateaus does better than a hasty one.",
-            f"{SOURCE}, appendix on training",
-            "mean accuracy on C₂ with the largest patience minus that with the smallest",
-            Above(0.0),
-            exact=True,
-            paper="larger patience helps",
-            presets=("full",),
-        ),
-    ],
+    source=SOURCE,
+    at="§5.1 and appendix on training",
+    quick=QUICK,
+    full=settings((0.85, 0.9, 0.95), (0.0, 0.1, 0.2, 0.3), (1, 8), length=16, steps=3000, seeds=5),
+    null=untrained(QUICK),
 )
-def stabilisers(config: Settings, lab: Lab) -> Outcome:
-    """Training on automata is unstable; three remedies of the source, each against its absence.
 
-    Averaged weights: w̄ ← γ w̄ + (1 − γ) w after every step, evaluated beside w on the same words; the learning rate
-    stays constant, so that w keeps moving. Dropout of residual branches, attention and embeddings. A scheduler that
-    halves the rate when the loss on fixed words has not fallen for so many evaluations (its patience).
 
-    Published: γ in {0.85, 0.9, 0.95}, dropout in {0, 0.1, 0.2, 0.3}, two patiences, length 100. Quick: C₂ with 12
-    letters, γ = 0.9, 700 batches of 32 words at rate 2e-3, an evaluation every 10, 3 seeds. Full: C₂ with 16 letters
-    and three γ; dropout on D₈, Q₈, Grid₉ and Dyck (16 letters, 4 layers of width 128, 3000 batches); patiences of 1 and
-    8 evaluations on C₂ (12 letters, 2 layers, 1000 batches); 5 seeds.
+@dataclass(frozen=True)
+class Results:
+    """Runs by decay of the average; by dropout rate and automaton; by patience."""
 
-    What to look for: the thin line (plain weights) is ragged, the thick one (averaged) runs through its middle. With γ
-    = 0.9 the average reaches back about ten steps: it removes noise between neighbouring steps, not the differences
-    between seeds.
+    averages: dict[float, Runs]
+    dropouts: dict[float, dict[str, Runs]]
+    patiences: dict[int, Runs]
+
+    @property
+    def plain(self) -> list[np.ndarray]:
+        """Accuracy of the weights (seed, evaluation), one array per decay."""
+        return [runs.metrics["accuracy"] for runs in self.averages.values()]
+
+    @property
+    def averaged(self) -> list[np.ndarray]:
+        """The same of the averaged weights."""
+        return [runs.metrics["ema/accuracy"] for runs in self.averages.values()]
+
+    def gain(self, machines: tuple[str, ...]) -> float:
+        """Best accuracy with dropout 0.1 minus without, mean over automata."""
+        if not {0.0, 0.1} <= set(self.dropouts):
+            raise NotMeasured("dropout rates 0 and 0.1")
+        without, little = self.dropouts[0.0], self.dropouts[0.1]
+        return float(np.mean([best(little[name]) - best(without[name]) for name in machines]))
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    averages = [with_average(settings.average, decay) for decay in settings.decays]
+    dropouts = [with_dropout(each, rate) for rate in settings.rates for each in settings.dropout]
+    patiences = [with_patience(settings.patience, patience) for patience in settings.patiences]
+    runs = iter(lab.train([*averages, *dropouts, *patiences], label="stabilisers"))
+    return Results(
+        averages={decay: next(runs) for decay in settings.decays},
+        dropouts={rate: {name: next(runs) for name in GROUPS + MEMORIES} for rate in settings.rates},
+        patiences={patience: next(runs) for patience in settings.patiences},
+    )
+
+
+def with_average(experiment: Experiment, decay: float) -> Experiment:
+    return replace(experiment, training=replace(experiment.training, ema=decay))
+
+
+def with_dropout(experiment: Experiment, rate: float) -> Experiment:
+    assert isinstance(experiment.model, TransformerConfig)
+    model = replace(experiment.model, dropout=rate, attention_dropout=rate, embedding_dropout=rate)
+    return replace(experiment, model=model)
+
+
+def with_patience(experiment: Experiment, patience: int) -> Experiment:
+    schedule = ReduceLROnPlateau(patience=patience, factor=0.5, metric="loss")
+    return replace(experiment, training=replace(experiment.training, schedule=schedule))
+
+
+@study.claim(Mean(below=1.0), at="§5.1")
+def smoother(results: Results) -> np.ndarray:
+    """The curve of the averaged weights is smoother than that of the weights themselves.
+
+    Spread of the changes between evaluations, averaged over plain weights, mean over seeds and decays.
     """
-    averaged = [replace(config.average, ema=decay) for decay in config.decays]
-    dropped = [replace(config.dropout, dropout=rate) for rate in config.rates]
-    watched = [replace(config.patience, patience=patience) for patience in config.patiences]
-    found = by_task(lab, [*averaged, *dropped, *watched], config.seeds, "stabilisers")
-    parts = iter(found)
-    averages = {decay: next(parts) for decay in config.decays}
-    dropouts = {rate: next(parts)["token"] for rate in config.rates}
-    patiences = {patience: next(parts)["token"][Task()] for patience in config.patiences}
-    few, many = min(config.patiences, default=0), max(config.patiences, default=0)
-    others, lacking = measured(
-        {
-            "dropout-groups": lambda: _gain(dropouts, GROUPS),
-            "dropout-memories": lambda: _gain(dropouts, MEMORIES),
-            "patience": lambda: float(patiences[many].mean() - patiences[few].mean()),
-        }
-    )
-    measurements = _averages(averages) | others
-    if "insensitive" not in measurements:
-        lacking["insensitive"] = "left out by the settings: a second decay"
-    last = {decay: table["ema/accuracy curve"][Task()][:, -1] for decay, table in averages.items()}
-    rows = [_row(f"average, decay {decay}", "C2", values) for decay, values in last.items()]
-    for rate, by_machine in dropouts.items():
-        rows += [_row(f"dropout {rate}", task.machine, values) for task, values in by_machine.items()]
-    rows += [_row(f"patience {patience}", "C2", values) for patience, values in patiences.items()]
-    return Outcome(
-        measurements, {"stabilisers": _draw(averages, dropouts, config)}, {"stabilisers": rows}, unmeasured=lacking
-    )
+    rough = [np.diff(curves, axis=1).std(1) for curves in results.plain]
+    calm = [np.diff(curves, axis=1).std(1) for curves in results.averaged]
+    return np.mean([soft / np.maximum(hard, 1e-9) for soft, hard in zip(calm, rough)], axis=0)
 
 
-def _averages(averages: dict[float, Any]) -> dict[str, Any]:
-    plain = [table["accuracy curve"][Task()] for table in averages.values()]
-    smooth = [table["ema/accuracy curve"][Task()] for table in averages.values()]
-    rough = [np.diff(curves, axis=1).std(1) for curves in plain]
-    calm = [np.diff(curves, axis=1).std(1) for curves in smooth]
-    half = plain[0].shape[1] // 2
-    last = [float(curves[:, -1].mean()) for curves in smooth]
-    found: dict[str, Any] = {
-        "smoother": np.mean([soft / np.maximum(hard, 1e-9) for soft, hard in zip(calm, rough)], 0),
-        "no-worse": np.mean([(after - before)[:, half:].mean(1) for before, after in zip(plain, smooth)], 0),
-    }
-    return found | ({"insensitive": max(last) - min(last)} if len(last) > 1 else {})
+@study.claim(Mean(above=-0.01), at="§5.1")
+def no_worse(results: Results) -> np.ndarray:
+    """Averaging does not cost accuracy.
+
+    Mean accuracy over the second half of training, averaged minus plain weights, mean over seeds and decays.
+    """
+    gains = [after - before for before, after in zip(results.plain, results.averaged)]
+    return np.mean([gain[:, gain.shape[1] // 2 :].mean(1) for gain in gains], axis=0)
 
 
-def _gain(dropouts: dict[float, dict[Task, np.ndarray]], tasks: tuple[Task, ...]) -> float:
-    return float(np.mean([dropouts[0.1][task].max() - dropouts[0.0][task].max() for task in tasks]))
+@study.claim(Exact(below=0.1), at="§5.1", paper="insensitive in 0.85 to 0.95", presets=("full",))
+def insensitive(results: Results) -> float:
+    """The decay of the average matters little.
+
+    Largest difference of the final mean accuracies of two decays (averaged weights).
+    """
+    last = [float(curves[:, -1].mean()) for curves in results.averaged]
+    if len(last) < 2:
+        raise NotMeasured("a second decay")
+    return max(last) - min(last)
 
 
-def _row(setting: str, machine: str, values: np.ndarray) -> dict[str, Any]:
-    return {
-        "setting": setting,
-        "automaton": machine,
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "best": float(values.max()),
-    }
+@study.claim(
+    Exact(above=-0.005),
+    at="§5.1",
+    paper="0.1 is the best rate for dihedral and quaternion groups",
+    presets=("full",),
+)
+def dropout_groups(results: Results) -> float:
+    """A little dropout does not hurt on groups.
+
+    Best accuracy with dropout 0.1 minus without, mean over D₈ and Q₈.
+    """
+    return results.gain(GROUPS)
 
 
-def _draw(averages: dict[float, Any], dropouts: dict[float, dict[Task, np.ndarray]], config: Settings) -> Any:
-    figure, axes = figures.new(columns=1 + bool(dropouts), width=5.0, height=3.2)
-    decay, table = next(iter(averages.items()))
-    steps = table["steps"][Task()]
-    for seed, (plain, smooth) in enumerate(zip(table["accuracy curve"][Task()], table["ema/accuracy curve"][Task()])):
-        colour = figures.COLOURS[seed % 8]
-        thin: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.7, "label": "" if seed else "weights"}
-        axes[0].plot(steps, plain, color=colour, linestyle="-", **thin)
-        label = "" if seed else f"averaged weights, γ = {decay:g}"
-        axes[0].plot(steps, smooth, color=colour, linewidth=1.8, linestyle="-", label=label)
+@study.claim(Exact(below=0.005), at="§5.1", paper="harmful", presets=("full",))
+def dropout_memories(results: Results) -> float:
+    """Dropout does not help on memories and walks.
+
+    Best accuracy with dropout 0.1 minus without, mean over Dyck and Grid₉.
+    """
+    return results.gain(MEMORIES)
+
+
+@study.claim(Exact(above=0.0), at="appendix on training", paper="larger patience helps", presets=("full",))
+def patience(results: Results) -> float:
+    """A scheduler that lowers the rate only after long plateaus does better than a hasty one.
+
+    Mean accuracy on C₂ with the largest patience minus that with the smallest.
+    """
+    if not results.patiences:
+        raise NotMeasured("two patiences")
+    hasty, patient = (results.patiences[choose(results.patiences)] for choose in (min, max))
+    return float(accuracy(patient).mean() - accuracy(hasty).mean())
+
+
+@study.table
+def stabilisers(results: Results) -> Rows:
+    scores = [(f"average, decay {decay}", "C2", each[:, -1]) for decay, each in zip(results.averages, results.averaged)]
+    scores += [
+        (f"dropout {rate}", name, accuracy(runs))
+        for rate, row in results.dropouts.items()
+        for name, runs in row.items()
+    ]
+    scores += [(f"patience {patience}", "C2", accuracy(runs)) for patience, runs in results.patiences.items()]
+    return [
+        {"setting": name, "automaton": machine, "mean": float(each.mean()), "median": float(np.median(each)),
+         "best": float(each.max())}
+        for name, machine, each in scores
+    ]  # fmt: skip
+
+
+@study.figure
+def curves(results: Results) -> dict[str, Figure]:
+    figure, axes = figures.new(columns=1 + bool(results.dropouts), width=5.0, height=3.2)
+    decay, runs = next(iter(results.averages.items()))
+    for seed, (plain, smooth) in enumerate(zip(results.plain[0], results.averaged[0])):
+        colour, first = figures.COLOURS[seed % 8], seed == 0
+        thin, thick = ("weights", f"averaged weights, γ = {decay:g}") if first else ("", "")
+        axes[0].plot(runs.eval_steps, plain, color=colour, linestyle="-", linewidth=0.6, alpha=0.7, label=thin)
+        axes[0].plot(runs.eval_steps, smooth, color=colour, linestyle="-", linewidth=1.8, label=thick)
     axes[0].set(title="C₂", xlabel="training step", ylabel="token accuracy")
     axes[0].legend(loc="lower right")
-    if dropouts:
-        for task in config.dropout.tasks:
-            best = [values[task].max() for values in dropouts.values()]
-            axes[1].plot(list(dropouts), best, marker="o", label=task.machine)
+    if results.dropouts:
+        for name in GROUPS + MEMORIES:
+            scores = [best(row[name]) for row in results.dropouts.values()]
+            axes[1].plot(list(results.dropouts), scores, marker="o", label=name)
         axes[1].set(title="best run", xlabel="dropout", ylabel="token accuracy")
         axes[1].legend()
-    return figure
+    return {"stabilisers": figure}
