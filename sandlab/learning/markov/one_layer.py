@@ -22,7 +22,7 @@ from torch.nn.functional import logsigmoid
 
 from sandlab.errors import integer, number, require
 
-__all__ = ["SADDLE", "SADDLE_ENERGY", "Flow", "OneLayerMarkovTheory", "flow_energy", "flow_gain"]
+__all__ = ["SADDLE", "SADDLE_ENERGY", "Basin", "Flow", "OneLayerMarkovTheory", "flow_energy", "flow_gain"]
 
 SADDLE = -1 / math.sqrt(2)
 """The feed-forward size at which 1 + 2w|w| changes sign."""
@@ -59,6 +59,18 @@ class Flow:
     gain: Tensor
     reached: Bool[Tensor, "start"]
     drift: Float[Tensor, "start"]
+
+
+@dataclass(frozen=True)
+class Basin:
+    """Starts (e, w) on a square grid that reach a global minimum.
+
+    reached     (e, w) whether the flow from there does
+    agreement   share of the starts, not within 0.05 of the border energy, for which `escapes` says the same
+    """
+
+    reached: Bool[Tensor, "e w"]
+    agreement: float
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,16 @@ class OneLayerMarkovTheory:
         """E[(x_{n+1} − π₁) x_{n+1−lag}] = π₀ π₁ λ^lag: what predicting the marginal leaves unexplained."""
         integer("lag", lag, low=0)
         return (1 - self.ones) * self.ones * self.memory**lag
+
+    def marginal_curvatures(self, width: int, tied: bool) -> list[float]:
+        """Eigenvalues, smallest first, of the Hessian in embedding, readout and bias where the marginal is predicted.
+
+        With c = π₀π₁(p + q − 1): 2c in every direction of the tied embedding, ±c in those of the untied one, π₀π₁ in
+        the bias (Makkuva et al. 2024, "Attention with Markov").
+        """
+        c, variance = self.switching_slope, self.cross_moment(0)
+        embedding = [2 * c] * width if tied else [c] * width + [-c] * width
+        return sorted([*embedding, variance])
 
     def best_offset(self, gain: Tensor) -> Tensor:
         """f₀*(g) = log{[p − q + √((p − q)² + 4pq eᵍ)]/(2q eᵍ)}: the log-odds after a 0 that are best for gain g.
@@ -182,6 +204,15 @@ class OneLayerMarkovTheory:
         gain = flow_gain(e, w)
         reached = (gain - self.best_gain).abs() < 1e-2 * max(1.0, abs(self.best_gain))
         return Flow(torch.stack([at[0] for at in path]), torch.stack([at[1] for at in path]), gain, reached, drift)
+
+    def basin(self, count: int, span: float, device: str | torch.device = "cpu") -> Basin:
+        """Follow the flow from count × count starts over [−span, span]²."""
+        line = torch.linspace(-span, span, count, dtype=torch.float64, device=device)
+        e, w = (part.flatten() for part in torch.meshgrid(line, line, indexing="ij"))
+        reached = self.flow(e, w).reached
+        clear = (flow_energy(e, w) - SADDLE_ENERGY).abs() > 0.05
+        agreement = (reached == self.escapes(e, w))[clear].double().mean()
+        return Basin(reached.view(count, count), float(agreement))
 
     def _settled(self, e: Tensor, w: Tensor, tolerance: float) -> Tensor:
         """On the curve of minima, or on the line e = 0 on the side that attracts."""

@@ -13,7 +13,7 @@ from sandlab.errors import integer, require
 from sandlab.registry import register
 from sandlab.worlds.markov.lifted import stationary_distribution
 
-__all__ = ["chain_chi_square", "chi_square", "tree_chi_square"]
+__all__ = ["chain_chi_square", "chi_square", "points_at_parent", "tree_chi_square"]
 
 
 @register("lenses")
@@ -57,6 +57,15 @@ def tree_chi_square(kernels: Float[Tensor, "*lead states states"], parents: Sequ
     for (i, j), (up, down) in depths.items():
         found[..., i, j] = chi_square(powers[up].mT @ (marginal.unsqueeze(-1) * powers[down]))
     return found
+
+
+def points_at_parent(table: Float[Tensor, "time time"], parents: Sequence[int]) -> list[bool]:
+    """For every position with a parent and a choice: whether the largest entry of its row, earlier, is the parent's."""
+    return [
+        int(table[child, :child].argmax()) == parent
+        for child, parent in enumerate(parents[:-1])
+        if parent >= 0 and child >= 2
+    ]
 
 
 def _steps_to_common_ancestor(parents: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -12,14 +12,12 @@ attention to the start token on triggers and on all others over training. Right:
 from __future__ import annotations
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.lenses.predictions import evaluating
-from sandlab.models.hooks import record
+from sandlab.lenses.markov.attention import attention_on_start
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean
 from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
@@ -28,35 +26,16 @@ from sandlab.worlds.markov.bigram_text import BigramBackcopy
 
 
 def start_token(now: Snapshot) -> dict[str, Tensor]:
-    """Mean attention of the last layer to the start token on non-triggers ("dormant") and on triggers ("active");
-    norms of the start token's "value" and of the "others"; ratio of the norms of their residual "stream".
-
-    The first two positions are left out: there is hardly anything else to attend to.
-    """
-    cache = _last_layer(now)
-    on_start, trigger = cache["attention.pattern"][..., 0, 2:, 0], now.batch.truth["is_trigger"][:, 2:]
-    norms, stream = cache["attention.value"].norm(dim=-1), cache["resid_post"].norm(dim=-1)
-    return {
-        "dormant": on_start[:, ~trigger].mean(-1),
-        "active": on_start[:, trigger].mean(-1),
-        "value": norms[..., 0].mean(-1),
-        "others": norms[..., 1:].mean((-1, -2)),
-        "stream": stream[..., 0].mean(-1) / stream[..., 1:].mean((-1, -2)),
-    }
+    """Attention to the start token and norms of values, as in `StartToken`."""
+    found = attention_on_start(now.model, now.batch.inputs, now.batch.truth["is_trigger"])
+    return {name: getattr(found, name) for name in ("dormant", "active", "value", "others", "stream")}
 
 
 def example(now: Snapshot) -> dict[str, Tensor]:
-    """Attention ("pattern") of the last layer on one example, and where its "triggers" are."""
-    pattern = _last_layer(now)["attention.pattern"][:, 0, 0]
-    return {"pattern": pattern, "triggers": now.batch.truth["is_trigger"][:1].expand(len(pattern), -1)}
-
-
-def _last_layer(now: Snapshot) -> dict[str, Tensor]:
-    names = ("attention.pattern", "attention.value", "resid_post")
-    with evaluating(now.model), torch.no_grad(), record(now.model, *(f"layers.*.{name}" for name in names)) as cache:
-        now.model(now.batch.inputs)
-    last = max(name.split(".")[1] for name in cache)
-    return {name: cache[f"layers.{last}.{name}"] for name in names}
+    """Attention ("pattern") on one example, and where its "triggers" are."""
+    batch = now.batch[:1]
+    pattern = attention_on_start(now.model, batch.inputs, batch.truth["is_trigger"]).pattern[:, 0]
+    return {"pattern": pattern, "triggers": batch.truth["is_trigger"].expand(len(pattern), -1)}
 
 
 def experiment(states: int, length: int, width: int, training: Training, seeds: int) -> Experiment:
@@ -128,7 +107,6 @@ def norms(runs: Runs) -> Rows:
 
 @study.figure
 def curves(runs: Runs) -> dict[str, Figure]:
-    """Attention map of one example, attention to the start over training, value norms over training."""
     figure, axes = figures.new(3, width=4.4, height=3.6, title="Nothing to copy: the head rests on the start token")
     steps, final, title = runs.eval_steps, runs.final, "one example (triggers marked)"
     figures.heatmap(axes[0], final["pattern"][0], title=title, x="key", y="query", low=0, high=1)

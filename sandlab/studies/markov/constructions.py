@@ -14,32 +14,15 @@ order k differ by an angle that shrinks like B^{−k}, and κ must make up for i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from sandlab import figures
-from sandlab.circuits.markov.causal_graphs import causal_graph_estimator, parent_heads_estimator
-from sandlab.circuits.markov.induction import induction_head
-from sandlab.circuits.markov.korder import context_gap, korder_three_layers, korder_two_layers, with_start_token
-from sandlab.circuits.markov.pull_back import disentangle
-from sandlab.lenses.markov.dependence import chain_chi_square
-from sandlab.models.base import seeded
-from sandlab.models.transformer import Transformer
-from sandlab.random import rng
+from sandlab.lenses.markov import exactness
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.study import Lab, Study
-from sandlab.worlds.markov._walk import dirichlet_rows, walk_graph
-from sandlab.worlds.markov.causal_graphs import InContextDag, InContextTree, lag_parents, random_parents
-from sandlab.worlds.markov.chain import InContextMarkov, MarkovChain
-from sandlab.worlds.markov.structure import chow_liu, position_information
-from sandlab.worlds.ngrams.estimators import CountingEstimator
-from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 GRAPHS = "Nichani, Damian & Lee 2024, How transformers learn causal structure with gradient descent"
 DEPTH = "Rajaraman et al. 2024, Transformers on Markov data: constant depth suffices"
@@ -67,110 +50,24 @@ study = Study(
 )
 
 
-@dataclass(frozen=True)
-class CircuitJob:
-    states: int
-    orders: tuple[int, ...]
-    examples: int
-
-
-def circuit_errors(job: CircuitJob) -> dict[str, float]:
-    """Circuit → largest difference from what it should compute, where something matches."""
-    states, examples = job.states, job.examples
-    tokens = torch.randint(0, states, (examples, 64), generator=rng(states, "induction"))
-    counts = CountingEstimator(states, (1,), boundary="clamped").counts(tokens)
+def circuit_errors(job: Settings) -> dict[str, float]:
+    """Circuit → largest difference from what it should compute, where something matches, on one alphabet."""
+    (states,), orders, examples = job.states, job.orders, job.examples
     return {
-        "tree": max(_tree_error(states, examples, seed) for seed in range(4)),
-        "several parents": max(_parents_error(states, order, 20 + 8 * order, examples) for order in job.orders),
-        "induction head": _error(induction_head(states, 64)(tokens).softmax(-1), counts),
-        "order k, 3 layers": max(_korder_error(korder_three_layers, states, order) for order in job.orders),
-        "order k, 2 layers": max(_korder_error(korder_two_layers, states, order) for order in job.orders),
+        "tree": max(exactness.tree_circuit_error(states, examples, seed) for seed in range(4)),
+        "several parents": max(exactness.parents_circuit_error(states, order, examples) for order in orders),
+        "induction head": exactness.induction_circuit_error(states, examples),
+        "order k, 3 layers": max(exactness.korder_circuit_error(states, order, 3) for order in orders),
+        "order k, 2 layers": max(exactness.korder_circuit_error(states, order, 2) for order in orders),
     }
 
 
-def _error(probs: Tensor, counts: Tensor) -> float:
-    total = counts.sum(-1, keepdim=True)
-    distance = (probs.detach() - counts / total.clamp(min=1)).abs().amax(-1)
-    return float(distance[total.squeeze(-1) > 0].max())
-
-
-def _tree_error(states: int, examples: int, seed: int) -> float:
-    tree = InContextTree(states, random_parents(24, seed), concentration=1.0)
-    tokens = tree.sample(examples, rng=rng(seed, "tree")).inputs
-    return _error(causal_graph_estimator(states, tree.parents)(tokens)[:, -1].exp(), tree.edge_counts(tokens))
-
-
-def _parents_error(states: int, order: int, length: int, examples: int) -> float:
-    """One head per parent against the counts of all children but the last, whose history gave way to the query."""
-    graph = InContextDag(states, lag_parents(length, tuple(range(1, order + 1))), concentration=0.1)
-    tokens = graph.sample(examples, rng=rng(order, "parents")).inputs
-    children = graph.children[:-1]
-    match = graph.configurations(tokens, children) == graph.configurations(tokens, [length])
-    counts = (one_hot(tokens[:, children], states) * match.unsqueeze(-1)).sum(1).double()
-    return _error(parent_heads_estimator(states, graph.parents)(tokens)[:, -1].exp(), counts)
-
-
-def _korder_error(circuit: Callable[[int, int, int], Transformer], states: int, order: int) -> float:
-    tokens = InContextNgrams(states, 1, 120, 1.0).sample(12, rng=rng(order, "korder")).inputs
-    probs = circuit(states, order, 120)(with_start_token(tokens, states))[:, 1:].softmax(-1)
-    return _error(probs, CountingEstimator.of_order(states, order).counts(tokens))
-
-
 def sharpness_errors(order: int) -> np.ndarray:
-    """Error of the three-layer circuit at each of EXPONENTS = κ · gap, 3 states and length 100."""
-    tokens = InContextNgrams(3, 1, 100, 1.0).sample(40, rng=rng(order, "sharpness")).inputs
-    counts = CountingEstimator.of_order(3, order).last_counts(tokens)
-    gap, inputs = context_gap(order, 3.0), with_start_token(tokens, 3)
-    models = [korder_three_layers(3, order, 100, sharpness=exponent / gap) for exponent in EXPONENTS.tolist()]
-    return np.array([_error(model(inputs)[:, -1].softmax(-1), counts) for model in models])
-
-
-def pull_back_error(seed: int) -> float:
-    """Largest difference of logits between a random attention-only transformer and its disentangled equal."""
-    tokens = torch.randint(0, 4, (40, 8), generator=rng(0, "pull back"))
-    heads, head_width = ((2,), (3, 1), (1, 1, 1))[seed], (None, 4, None)[seed]
-    with seeded(seed):
-        model = Transformer(
-            vocab=4, length=8, width=6, layers=len(heads), heads=heads, head_width=head_width, mlp="none", norm="none",
-            init_std=0.6,
-        ).double()  # fmt: skip
-    return float((model(tokens) - disentangle(model)(tokens)).detach().abs().max())
-
-
-def two_state_error(lag: int) -> float:
-    """Largest distance of the χ² information of random two-state chains from λ^{2·lag}."""
-    p, q = torch.rand(2, 50, generator=rng(0, "binary"), dtype=torch.float64)
-    kernels = torch.stack([torch.stack([1 - p, p], -1), torch.stack([q, 1 - q], -1)], -2)
-    return float((chain_chi_square(kernels, lag) - (1 - p - q) ** (2 * lag)).abs().max())
-
-
-def largest_increase(states: int) -> float:
-    """Largest increase of the χ² information from one lag to the next, over random chains."""
-    kernels = dirichlet_rows((25, states, states), 0.5, rng=rng(states, "chains"))
-    return float(torch.stack([chain_chi_square(kernels, lag) for lag in range(1, 7)]).diff(dim=0).max())
-
-
-def recovered_edges(seed: int) -> float:
-    """Share of the edges of a random tree that Chow and Liu's tree of 20 000 samples has, whatever their direction."""
-    parents = [max(parent, 0) if child else -1 for child, parent in enumerate(random_parents(10, seed))]
-    kernel, draws = MarkovChain.random(3, 1, seed=seed, concentration=0.5).table, rng(seed, "chow liu")
-    tokens = torch.zeros(20_000, len(parents), dtype=torch.int64)
-    tokens[:, 0] = torch.randint(0, 3, (20_000,), generator=draws)
-    plan = [(child, (parent,)) for child, parent in enumerate(parents) if parent >= 0]
-    tokens = walk_graph(kernel.unsqueeze(0), tokens, plan, rng=draws)
-    tree = chow_liu(position_information(tokens, 3, "chi-square"))
-    found, true = ({frozenset(edge) for edge in enumerate(each) if edge[1] >= 0} for each in (tree, parents))
-    return len(found & true) / len(true)
+    return np.array([exactness.sharpness_error(order, exponent) for exponent in EXPONENTS.tolist()])
 
 
 def row_entropies(job: tuple[int, int]) -> tuple[float, float]:
-    """(number of rows, seed) → mean entropy of rows drawn blindly, and of last tokens' rows, minus the closed form."""
-    count, seed = job
-    world = InContextMarkov(3, 1, 64, concentration=0.5)
-    blind = dirichlet_rows((count, 3), 0.5, rng=rng(seed, "rows"))
-    visited = world.next_probs(world.sample(count // 10, rng=rng(seed, "visited")))[:, -1]
-    first, second = (float(torch.special.entr(rows).sum(-1).mean()) for rows in (blind, visited))
-    return first - world.expected_row_entropy(), second - world.expected_row_entropy()
+    return exactness.row_entropy_errors(*job)
 
 
 @dataclass(frozen=True)
@@ -191,15 +88,15 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    jobs = [CircuitJob(states, settings.orders, settings.examples) for states in settings.states]
+    jobs = [replace(settings, states=(states,)) for states in settings.states]
     orders = [order for order in settings.orders if order <= 4]
     return Results(
         errors=dict(zip(settings.states, lab.map(circuit_errors, jobs, label="circuits"))),
         sharpness=dict(zip(orders, lab.map(sharpness_errors, orders, label="sharpness"))),
-        pull_back=lab.map(pull_back_error, range(3), label="pull-back"),
-        two_states=lab.map(two_state_error, range(1, 7), label="two-state chains"),
-        increases=lab.map(largest_increase, range(2, 6), label="information"),
-        edges=lab.map(recovered_edges, range(4), label="trees"),
+        pull_back=lab.map(exactness.pull_back_error, (1, 2, 3), label="pull-back"),
+        two_states=lab.map(exactness.two_state_error, range(1, 7), label="two-state chains"),
+        increases=lab.map(exactness.information_increase, range(2, 6), label="information"),
+        edges=lab.map(exactness.recovered_edges, range(4), label="trees"),
         entropies=lab.map(row_entropies, [(settings.kernels, seed) for seed in range(settings.seeds)], label="rows"),
     )
 
@@ -314,7 +211,6 @@ def visited_rows(results: Results) -> list[float]:
 
 @study.figure
 def circuits(results: Results) -> Figure:
-    """Errors by circuit and alphabet, and the error of the three-layer circuit by sharpness."""
     figure, axes = figures.new(2, width=4.9, height=3.4, title="Circuits equal counting; sharper attention errs less")
     for states, found in results.errors.items():
         values = np.maximum(list(found.values()), 1e-17)

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.learning.markov.one_layer import SADDLE, SADDLE_ENERGY, OneLayerMarkovTheory, flow_energy, flow_gain
+from sandlab.learning.markov.one_layer import SADDLE, SADDLE_ENERGY, Basin, OneLayerMarkovTheory, flow_energy, flow_gain
 from sandlab.models.markov.one_layer import ThreeParameterMarkovConfig
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Share
@@ -112,28 +112,14 @@ class FlowJob:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Basin:
-    """Which starts of the grid reach a global minimum, and the share (off the border) that end as predicted."""
-
-    reached: np.ndarray
-    agreement: float
-
-
 def follow_grid(job: FlowJob) -> Basin:
-    theory = OneLayerMarkovTheory(job.p, job.q)
-    line = torch.linspace(-SPAN, SPAN, job.count, dtype=torch.float64, device=job.device)
-    e, w = (part.flatten() for part in torch.meshgrid(line, line, indexing="ij"))
-    reached = theory.flow(e, w).reached
-    clear = (flow_energy(e, w) - SADDLE_ENERGY).abs() > 0.05
-    agreement = (reached == theory.escapes(e, w))[clear].double().mean()
-    return Basin(reached.view(job.count, job.count).int().cpu().numpy(), float(agreement))
+    return OneLayerMarkovTheory(job.p, job.q).basin(job.count, SPAN, job.device)
 
 
 def follow_gaussian(job: FlowJob) -> np.ndarray:
     """Whether each start reaches a global minimum."""
     e, w = torch.randn(2, job.count, generator=rng(job.seed, "starts"), dtype=torch.float64).to(job.device) * STD
-    return OneLayerMarkovTheory(job.p, job.q).flow(e, w).reached.int().cpu().numpy()
+    return OneLayerMarkovTheory(job.p, job.q).flow(e, w).reached.cpu().numpy()
 
 
 def known_ends(chain: tuple[float, float]) -> tuple[float, float]:
@@ -245,7 +231,6 @@ def samples(results: Results) -> list[bool]:
 
 @study.figure
 def portrait(results: Results) -> Figure:
-    """Basins, energy lines, minima and sampled runs, one panel per chain."""
     title = "Where gradient flow ends depends on p + q and on the start"
     figure, axes = figures.new(2, width=5.2, height=4.8, title=title)
     for axis, each in zip(axes, (results.slow, results.fast)):
@@ -265,7 +250,7 @@ def _basins(axis: Axes, portrait: Portrait) -> None:
     w, e = np.meshgrid(line, line)
     energies, gains = (values(torch.from_numpy(e), torch.from_numpy(w)).numpy() for values in (flow_energy, flow_gain))
     axis.imshow(
-        portrait.basin.reached, origin="lower", extent=extent, cmap="Blues", vmin=-0.2, vmax=2.2, aspect="auto",
+        portrait.basin.reached.int(), origin="lower", extent=extent, cmap="Blues", vmin=-0.2, vmax=2.2, aspect="auto",
         interpolation="nearest", rasterized=True,
     )  # fmt: skip
     axis.contour(w, e, energies, levels=np.arange(-6, 9, 1.5), colors="white", linewidths=0.7, linestyles="solid")

@@ -22,22 +22,14 @@ smallest eigenvalue along p = q, dots measured, lines from the closed form.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor, nn
 
 from sandlab import figures
-from sandlab.circuits.markov.one_layer import marginal_predictor
-from sandlab.learning.markov.one_layer import OneLayerMarkovTheory
-from sandlab.lenses._flat import FlatLoss
-from sandlab.lenses.curvature import hessian_spectrum
-from sandlab.models.base import seeded
+from sandlab.lenses.markov.marginal_hessian import MarginalCurvature, MarginalPoint, marginal_curvature
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.markov._shared import ATTENTION_WITH_MARKOV
 from sandlab.studies.study import Lab, Rows, Study
@@ -45,16 +37,13 @@ from sandlab.studies.study import Lab, Rows, Study
 
 @dataclass(frozen=True)
 class Settings:
-    """Chains (p, q); random draws of the free weights; words of `length` tokens are enumerated; width of the model.
-
-    curve   values of p + q, with p = q, at which the bare model is measured
-    """
+    """Chains (p, q); draws of the free weights; words of `length` tokens are enumerated; width of the model; values of
+    p + q, with p = q, at which the bare model is measured."""
 
     seeds: int = 3
     chains: tuple[tuple[float, float], ...] = ((0.2, 0.3), (0.5, 0.8))
     length: int = 6
     width: int = 4
-    init_std: float = 0.02
     curve: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.2, 1.4, 1.6, 1.8)
 
 
@@ -69,98 +58,34 @@ study = Study(
 
 
 @dataclass(frozen=True)
-class Point:
-    """θ_π of one model: with attention, feed-forward and positions at small random weights (`whole`), or without."""
-
-    p: float
-    q: float
-    tied: bool
-    settings: Settings
-    whole: bool = False
-    seed: int = 0
-
-    @property
-    def switching(self) -> bool:
-        return self.p + self.q > 1
-
-    @property
-    def theory(self) -> OneLayerMarkovTheory:
-        return OneLayerMarkovTheory(self.p, self.q)
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """Every eigenvalue of the Hessian at a point, smallest first, the largest gradient entry, and the loss."""
-
-    at: Point
-    values: np.ndarray
-    gradient: float
-    loss: float
-
-    @property
-    def distance(self) -> float:
-        """Largest distance of an eigenvalue of a bare model from its closed form."""
-        theory, width = self.at.theory, self.at.settings.width
-        c, variance = theory.switching_slope, theory.ones * (1 - theory.ones)
-        expected = [2 * c] * width if self.at.tied else [c] * width + [-c] * width
-        return float(np.abs(self.values - np.sort([*expected, variance])).max())
-
-
-def exact_loss(p: float, q: float, length: int) -> Callable[[nn.Module], Tensor]:
-    """The expected loss as a function of the model: all words of length + 1 tokens, weighted by their probability."""
-    words = torch.tensor(list(itertools.product((0, 1), repeat=length + 1)))
-    step = torch.tensor([[1 - p, p], [q, 1 - q]], dtype=torch.float64)
-    start = torch.tensor([q, p], dtype=torch.float64) / (p + q)
-    probs = start[words[:, 0]] * step[words[:, :-1], words[:, 1:]].prod(-1)
-
-    def loss(model: nn.Module) -> Tensor:
-        log_probs = model(words[:, :-1]).log_softmax(-1)
-        return -(probs * log_probs.gather(-1, words[:, 1:, None]).squeeze(-1).mean(-1)).sum()
-
-    return loss
-
-
-def curvature(point: Point) -> Curvature:
-    """Eigenvalues, gradient and loss at θ_π. ReLU has no second derivative at 0, so the feed-forward is GELU here."""
-    sizes = point.settings
-    with seeded(point.seed):
-        model = marginal_predictor(
-            point.p, point.q, length=sizes.length, width=sizes.width, tied=point.tied, init_std=sizes.init_std,
-            attention="softmax" if point.whole else "none", mlp="gelu" if point.whole else "none",
-            positions=point.whole,
-        )  # fmt: skip
-    loss = exact_loss(point.p, point.q, sizes.length)
-    flat = FlatLoss(model, loss)
-    weights = flat.point.requires_grad_()
-    value = flat(weights)
-    (gradient,) = torch.autograd.grad(value, weights)
-    values = hessian_spectrum(model, loss, method="exact").values
-    return Curvature(point, values, float(gradient.abs().max()), value.item())
-
-
-@dataclass(frozen=True)
 class Results:
     """whole, bare: with and without the other weights, on each chain, tied and untied; curve: bare ones along p = q."""
 
-    whole: list[Curvature]
-    bare: list[Curvature]
-    curve: list[Curvature]
+    whole: list[MarginalCurvature]
+    bare: list[MarginalCurvature]
+    curve: list[MarginalCurvature]
+
+    @property
+    def first(self) -> list[MarginalCurvature]:
+        """The first seed of each case."""
+        return [each for each in self.whole if each.at.seed == 0]
 
     def smallest(self, *, tied: bool, switching: bool) -> list[float]:
-        """The smallest eigenvalue of each whole transformer of one kind."""
-        chosen = [each for each in self.whole if (each.at.tied, each.at.switching) == (tied, switching)]
-        if not chosen:
+        """The smallest eigenvalue of each whole transformer, tied or untied, with p + q > 1 (`switching`) or not."""
+        cases = [(each.at.tied, each.at.p + each.at.q > 1, float(each.values[0])) for each in self.whole]
+        found = [value for *case, value in cases if case == [tied, switching]]
+        if not found:
             raise NotMeasured(f"a chain with p + q {'>' if switching else '<'} 1")
-        return [float(each.values[0]) for each in chosen]
+        return found
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    bare = [Point(*chain, tied, settings) for chain in settings.chains for tied in (True, False)]
-    whole = [Point(at.p, at.q, at.tied, settings, True, seed) for at in bare for seed in range(settings.seeds)]
-    curve = [Point(total / 2, total / 2, tied, settings) for total in settings.curve for tied in (True, False)]
-    found = lab.map(curvature, [*whole, *bare, *curve], label="Hessians")
-    return Results(found[: len(whole)], found[len(whole) : len(whole) + len(bare)], found[len(whole) + len(bare) :])
+    size = (settings.length, settings.width)
+    bare = [MarginalPoint(*chain, tied, *size) for chain in settings.chains for tied in (True, False)]
+    whole = [replace(point, seed=seed) for point in bare for seed in range(settings.seeds)]
+    curve = [MarginalPoint(total / 2, total / 2, tied, *size) for total in settings.curve for tied in (True, False)]
+    return Results(*(lab.map(marginal_curvature, points, label="Hessians") for points in (whole, bare, curve)))
 
 
 @study.claim(Exact(below=1e-12))
@@ -207,30 +132,26 @@ def closed_form(results: Results) -> float:
 
     Largest distance of an eigenvalue from its closed form (attention and feed-forward off).
     """
-    return max(each.distance for each in [*results.bare, *results.curve])
+    points = [*results.bare, *results.curve]
+    expected = [each.at.theory.marginal_curvatures(each.at.width, each.at.tied) for each in points]
+    return max(float(np.abs(each.values - values).max()) for each, values in zip(points, expected))
 
 
 @study.table
 def smallest_eigenvalues(results: Results) -> Rows:
-    return [
-        {
-            "p": each.at.p,
-            "q": each.at.q,
-            "tied": each.at.tied,
-            "smallest": min(results.smallest(tied=each.at.tied, switching=each.at.switching)),
-            "zero": int((np.abs(each.values) < 1e-9).sum()),
-        }
-        for each in results.whole
-        if each.at.seed == 0
-    ]
+    found: Rows = []
+    for at, values in ((each.at, each.values) for each in results.first):
+        smallest = min(results.smallest(tied=at.tied, switching=at.p + at.q > 1))
+        zero = int((np.abs(values) < 1e-9).sum())
+        found.append({"p": at.p, "q": at.q, "tied": at.tied, "smallest": smallest, "zero": zero})
+    return found
 
 
 @study.figure
 def spectra(results: Results) -> Figure:
-    """Sorted eigenvalues of the four cases, and the smallest one along p = q."""
     title = "At the marginal, only the tied model with p + q > 1 has no way down"
     figure, axes = figures.new(2, width=5.4, height=3.9, title=title)
-    _rows(axes[0], [each for each in results.whole if each.at.seed == 0])
+    _rows(axes[0], results.first)
     total = np.linspace(0.02, 1.98, 200)
     slope = 0.25 * (total - 1)
     for tied, line, colour in ((True, 2 * slope, figures.COLOURS[1]), (False, -abs(slope), figures.COLOURS[0])):
@@ -245,7 +166,7 @@ def spectra(results: Results) -> Figure:
     return figure
 
 
-def _rows(axis: Axes, cases: list[Curvature]) -> None:
+def _rows(axis: Axes, cases: list[MarginalCurvature]) -> None:
     """One row per case: each eigenvalue a dot, equal ones (to 0.005) joined with their number."""
     for row, each in enumerate(cases):
         groups = np.round(each.values / 0.005)
@@ -254,8 +175,7 @@ def _rows(axis: Axes, cases: list[Curvature]) -> None:
             value = float(members.mean())
             colour = figures.COLOURS[6] if abs(value) < 1e-3 else figures.COLOURS[1 if value < 0 else 0]
             axis.plot(value, row, "o", markersize=7, color=colour)
-            offset = {"xytext": (0, 7), "textcoords": "offset points"}
-            axis.annotate(f"×{len(members)}", (value, row), ha="center", fontsize=8, **offset)
+            axis.annotate(f"×{len(members)}", (value, row), (0, 7), textcoords="offset points", ha="center", fontsize=8)
     names = [f"{'tied' if each.at.tied else 'untied'}\np + q = {each.at.p + each.at.q:g}" for each in cases]
     axis.axvline(0, color="black", linewidth=0.8)
     axis.set_yticks(range(len(names)), names)

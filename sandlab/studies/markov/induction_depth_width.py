@@ -152,7 +152,6 @@ def by_model(results: Results) -> dict[str, Rows]:
 
 @study.figure
 def accuracy(results: Results) -> Figure:
-    """Final accuracy by length for each depth and width, and accuracy over training at the longest length."""
     figure, axes = figures.new(2, width=4.8, height=3.4, title="Two layers are flat in the length, one layer falls")
     longest = results.lengths[-1]
     for layers, width in [(2, results.widths[-1]), *((1, width) for width in reversed(results.widths))]:

@@ -33,8 +33,9 @@ from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.lenses.attention_patterns import attention_maps, attention_match, look_back, same_token_successor
+from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.distances import distances_to_estimators
+from sandlab.lenses.markov.attention import induction_match
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, Share
 from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
@@ -51,20 +52,12 @@ def distances(now: Snapshot) -> dict[str, Tensor]:
 
 
 def induction_attention(now: Snapshot) -> dict[str, Tensor]:
-    """How well the first and the last layer match their parts of the induction head: "previous", "successor".
-
-    For the figure also the mean "maps" (member, layer, query, key), those of one "example", and its "tokens".
-    """
+    """The matches of both layers ("previous", "successor"); for the figure the mean "maps" (member, layer, query, key),
+    those of one "example", and its "tokens"."""
     tokens = now.batch.inputs[:64]
     patterns = torch.stack(list(attention_maps(now.model, tokens, average=False).values()), 1)[:, :, :, 0]
-    previous = look_back(tokens.shape[-1]).to(tokens.device)
-    return {
-        "previous": attention_match(patterns[:, 0].mean(1), previous, skip=1),
-        "successor": attention_match(patterns[:, -1], same_token_successor(tokens), skip=8).mean(1),
-        "maps": patterns.mean(2),
-        "example": patterns[:, :, 0],
-        "tokens": tokens[:1].expand(len(patterns), -1),
-    }
+    shown = {"maps": patterns.mean(2), "example": patterns[:, :, 0], "tokens": tokens[:1].expand(len(patterns), -1)}
+    return induction_match(now.model, tokens) | shown
 
 
 @dataclass(frozen=True)
@@ -76,18 +69,12 @@ class Settings:
 
 
 def settings(length: int, width: int, training: Training, seeds: int) -> Settings:
-    one, two = (
-        Experiment(
-            world=InContextMarkov(states=3, order=1, length=length),
-            model=TransformerConfig(vocab=3, length=length, layers=layers, heads=1, width=width),
-            training=training,
-            seeds=seeds,
-            probes=(distances,),
-            final=(induction_attention, KnownLosses(("oracle", *ESTIMATORS))),
-        )
-        for layers in (1, 2)
+    final = (induction_attention, KnownLosses(("oracle", *ESTIMATORS)))
+    world, models = (
+        InContextMarkov(3, 1, length),
+        [TransformerConfig(3, length, layers, width=width) for layers in (1, 2)],
     )
-    return Settings(one, two)
+    return Settings(*(Experiment(world, model, training, seeds, (distances,), final) for model in models))
 
 
 QUICK = settings(48, width=32, training=cosine(1200, 32, 5e-3, evals=50, eval_examples=256), seeds=4)
@@ -183,7 +170,6 @@ def successor(results: Results) -> np.ndarray:
 
 @study.figure
 def losses(results: Results) -> Figure:
-    """Loss of both depths with the estimators' lines; distances of the two-layer model to each estimator."""
     title = "Two layers pass the unigram and reach the bigram; one layer does not"
     figure, axes = figures.new(2, width=5.4, height=3.6, title=title)
     steps, metrics = results.two.eval_steps, results.two.metrics
@@ -202,7 +188,6 @@ def losses(results: Results) -> Figure:
 
 @study.figure
 def attention(results: Results) -> Figure:
-    """Mean attention of both layers, and of the last query of one example with its tokens."""
     title = "The induction head: look back one step, then find the same token"
     figure, axes = figures.new(3, width=4.3, height=3.7, title=title)
     final = results.two.final

@@ -18,13 +18,12 @@ from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.lenses.distances import divergence
+from sandlab.lenses.markov.chains import lag_found
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean
 from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
 from sandlab.studies.study import Lab, Study
-from sandlab.worlds.base import Batch
 from sandlab.worlds.markov.interleaved import InterleavedChains
 
 LAGS = (1, 2, 3)
@@ -38,23 +37,6 @@ def lags_found(now: Snapshot) -> dict[str, Tensor]:
         predicted = log_predictions(now.model, now.batch).double()
     models = lag_found(now.world, now.batch, predicted)
     return {"models": models, "Bayes": lag_found(now.world, now.batch, now.world.oracle(now.batch)).expand_as(models)}
-
-
-def lag_found(world: InterleavedChains, batch: Batch, predicted: Tensor) -> Tensor:
-    """Share of examples, by position, whose prediction is nearest to that of the true lag.
-
-    Only examples on which the lags predict different things count. The distance is KL(the lag's prediction ‖ given).
-    """
-    each = world.lag_predictions(batch.inputs).log()
-    lags = torch.tensor(world.lags, device=batch.inputs.device)
-    true = (lags == batch.truth["lag"].unsqueeze(-1)).long().argmax(-1)
-    distance = divergence(each, predicted.unsqueeze(-2).expand(*predicted.shape[:-1], *each.shape[-2:]))
-    # Lags that predict the same as the true one are as right as it is.
-    own = each.gather(-2, true.view(-1, 1, 1, 1).expand(-1, each.shape[1], 1, each.shape[-1]))
-    same = (each - own).abs().amax(-1) < 1e-9
-    right = torch.where(same, distance, torch.inf).amin(-1) <= torch.where(same, torch.inf, distance).amin(-1)
-    counted = ~same.all(-1)
-    return torch.where(counted, right, False).double().sum(-2) / counted.sum(-2).clamp(min=1)
 
 
 def experiment(states: int, length: int, width: int, training: Training, seeds: int) -> Experiment:
@@ -101,7 +83,7 @@ def near_bayes(runs: Runs) -> np.ndarray:
 
 @study.claim(Mean(above=0.05))
 def improves(runs: Runs) -> np.ndarray:
-    """The longer the sequence, the surer: the share increases with the position.
+    """The longer the sequence, the surer: the share rises with the position.
 
     Share at the last position minus share after the largest lag's first use.
     """
@@ -119,7 +101,6 @@ def beats_mixture(runs: Runs) -> np.ndarray:
 
 @study.figure
 def lags(runs: Runs) -> Figure:
-    """Loss with the known predictors' lines, and lag identification by position."""
     title = "The lag is found in context, the more surely the longer"
     figure, axes = figures.new(2, width=5.0, height=3.5, title=title)
     models = runs.final["models"]

@@ -107,7 +107,6 @@ def ranks(runs: Runs) -> Rows:
 
 @study.figure
 def spectra(runs: Runs) -> Figure:
-    """Singular values of one seed over training, and the leading share over all seeds."""
     figure, axes = figures.new(4, width=3.7, height=3.2, title="The feed-forward maps become rank one")
     for axis, (name, label) in zip(axes, MATRICES.items()):
         for rank, line in enumerate(runs.metrics[name][0].T):

@@ -44,13 +44,10 @@ class Settings:
 
 def experiment(order: int, layers: int, length: int, steps: int, batch_size: int, lr: float, seeds: int) -> Experiment:
     """The best predictor of one order less is measured too; chains of order 1 get half of the steps."""
-    return Experiment(
-        world=InContextMarkov(2, order, length),
-        model=TransformerConfig(vocab=2, length=length, layers=layers, heads=1, width=32, init_std=None),
-        training=cosine(steps if order > 1 else steps // 2, batch_size, lr, evals=30, eval_examples=512),
-        seeds=seeds,
-        final=(KnownLosses(("oracle", ngram_name(order - 1))),),
-    )
+    model = TransformerConfig(vocab=2, length=length, layers=layers, heads=1, width=32, init_std=None)
+    training = cosine(steps if order > 1 else steps // 2, batch_size, lr, evals=30, eval_examples=512)
+    final = (KnownLosses(("oracle", ngram_name(order - 1))),)
+    return Experiment(InContextMarkov(2, order, length), model, training, seeds, final=final)
 
 
 QUICK = Settings(tuple(experiment(order, layers, 64, 1200, 32, 5e-3, seeds=3) for order in (1, 2) for layers in (2, 3)))
@@ -135,7 +132,6 @@ def three_layers_near_optimal(results: Results) -> np.ndarray:
 
 @study.figure
 def gaps(results: Results) -> Figure:
-    """Gap to the optimum over training, a panel per order, a line per depth."""
     title = "Gap to the Bayes predictor with one head per layer"
     figure, axes = figures.new(len(results.orders), width=4.6, height=3.4, title=title)
     for axis, order in zip(axes, results.orders):

@@ -23,21 +23,19 @@ kernel: failures fill the triangle p + q > 1 of the tied map.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.lenses.distances import divergence
-from sandlab.lenses.predictions import evaluating, log_predictions
+from sandlab.lenses.markov.chains import chain_predictions
 from sandlab.models.markov.one_layer import OneLayerMarkovConfig
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.claims import Mean, NotMeasured, Share
+from sandlab.studies.claims import Mean, Share
 from sandlab.studies.markov._shared import ATTENTION_WITH_MARKOV, chain_model, chain_training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.markov.chain import MarkovChain
@@ -53,28 +51,15 @@ scalar       token vector x·e, learned positions, ReLU, output bias, constant l
 
 
 def predictions(now: Snapshot) -> dict[str, Tensor]:
-    """ "expected loss", and the mean predicted P(1|0) and P(1|1): "after zero", "after one".
-
-    The expected loss is the chain's entropy rate plus the mean divergence of the predictions from the kernel: the loss
-    without the noise of the targets.
-    """
-    world, batch = now.world, now.batch
-    assert isinstance(world, MarkovChain)
-    with evaluating(now.model), torch.no_grad():
-        predicted = log_predictions(now.model, batch).double()
-    one = predicted[..., 1].exp()
-    return {
-        "expected loss": world.entropy_rate() + divergence(world.oracle(batch), predicted).mean((-1, -2)),
-        "after zero": one[..., batch.inputs == 0].mean(-1),
-        "after one": one[..., batch.inputs == 1].mean(-1),
-    }
+    assert isinstance(now.world, MarkovChain)
+    return chain_predictions(now.model, now.world, now.batch)
 
 
 @dataclass(frozen=True)
 class Settings:
     """Training as in the authors' public code.
 
-    main       the chains with p + q > 1 and < 1, each with and without tying
+    main       p + q > 1 tied and untied, p + q < 1 tied and untied
     variants   the tied trap in the other VARIANTS
     grid       smaller runs over p and q, tied and untied
     """
@@ -84,27 +69,22 @@ class Settings:
     grid: tuple[Experiment, ...]
 
 
-Model = TransformerConfig | OneLayerMarkovConfig
-
-
-def experiment(chain: tuple[float, float], model: Model, training: Training, seeds: int) -> Experiment:
-    return Experiment(MarkovChain.binary(*chain, model.length), model, training, seeds, probes=(predictions,))
+def experiment(chain: tuple[float, float], tied: bool, length: int, training: Training, seeds: int) -> Experiment:
+    world, model = MarkovChain.binary(*chain, length), chain_model(length, tied)
+    return Experiment(world, model, training, seeds, probes=(predictions,))
 
 
 def settings(
     length: int, batch_size: int, seeds: int, values: tuple[float, ...], grid_length: int, steps: int, grid_seeds: int
 ) -> Settings:
     """Main runs of 400 steps; a grid over `values` × `values` with its own length and numbers of steps and seeds."""
-    usual, constant = chain_training(400, batch_size), chain_training(800, batch_size, schedule="constant")
+    both, usual, small = (True, False), chain_training(400, batch_size), chain_training(steps, batch_size)
+    main = [experiment(chain, tied, length, usual, seeds) for chain in (FAST, SLOW) for tied in both]
+    grid = [experiment((p, q), tied, grid_length, small, grid_seeds) for tied in both for p in values for q in values]
     models = [chain_model(length, layers=layers, norm=norm) for norm in ("none", "pre") for layers in (1, 2)]
-    scalar = experiment(FAST, OneLayerMarkovConfig(length, tied=True, init_std=0.02), constant, seeds)
-    small = partial(experiment, training=chain_training(steps, batch_size), seeds=grid_seeds)
-    both = (True, False)
-    return Settings(
-        tuple(experiment(chain, chain_model(length, tied), usual, seeds) for chain in (FAST, SLOW) for tied in both),
-        (*(experiment(FAST, model, usual, seeds) for model in models[1:]), scalar),
-        tuple(small((p, q), chain_model(grid_length, tied)) for tied in both for p in values for q in values),
-    )
+    variants = [replace(main[0], model=model) for model in models[1:]]
+    scalar, constant = OneLayerMarkovConfig(length, init_std=0.02), chain_training(800, batch_size, schedule="constant")
+    return Settings(tuple(main), (*variants, replace(main[0], model=scalar, training=constant)), tuple(grid))
 
 
 QUICK = settings(64, 64, seeds=4, values=(0.2, 0.4, 0.6, 0.8), grid_length=32, steps=200, grid_seeds=2)
@@ -152,30 +132,27 @@ class Trained:
 
 @dataclass(frozen=True)
 class Results:
-    """As in the settings; the first of the variants is the tied one of the main runs with p + q > 1."""
+    """The main runs; all VARIANTS, of which the first is `fast_tied`; the grid, tied first, then by p and q."""
 
-    main: list[Trained]
+    fast_tied: Trained
+    fast_untied: Trained
+    slow_tied: Trained
+    slow_untied: Trained
     variants: list[Trained]
     grid: list[Trained]
-
-    def trained(self, *, switching: bool, tied: bool) -> Trained:
-        for each in self.main:
-            if (each.switching, each.tied) == (switching, tied):
-                return each
-        raise NotMeasured(f"a chain with p + q {'>' if switching else '<'} 1, {'tied' if tied else 'untied'}")
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     experiments = [*settings.main, *settings.variants, *settings.grid]
     found = [_trained(*pair) for pair in zip(experiments, lab.train(experiments))]
-    first, second = len(settings.main), len(settings.main) + len(settings.variants)
-    return Results(found[:first], [found[0], *found[first:second]], found[second:])
+    end = 4 + len(settings.variants)
+    return Results(*found[:4], variants=[found[0], *found[4:end]], grid=found[end:])
 
 
 def _trained(experiment: Experiment, runs: Runs) -> Trained:
     chain, model = experiment.world, experiment.model
-    assert isinstance(chain, MarkovChain) and isinstance(model, Model)
+    assert isinstance(chain, MarkovChain) and isinstance(model, (TransformerConfig, OneLayerMarkovConfig))
     (_, p), (q, _) = chain.kernel
     return Trained(p, q, model.tied, chain.marginal_entropy(), chain.entropy_rate(), runs)
 
@@ -186,8 +163,7 @@ def tied_trapped(results: Results) -> np.ndarray:
 
     Final loss of the tied model minus H(π), in nats.
     """
-    found = results.trained(switching=True, tied=True)
-    return found.final - found.marginal
+    return results.fast_tied.final - results.fast_tied.marginal
 
 
 @study.claim(Mean(equals=0.0, within=0.005), paper="0")
@@ -196,8 +172,7 @@ def untied_learns(results: Results) -> np.ndarray:
 
     Final loss of the untied model minus the entropy rate, in nats.
     """
-    found = results.trained(switching=True, tied=False)
-    return found.final - found.kernel
+    return results.fast_untied.final - results.fast_untied.kernel
 
 
 @study.claim(Mean(below=0.01), paper="0")
@@ -206,8 +181,7 @@ def slow_tied(results: Results) -> np.ndarray:
 
     Final loss of the tied model minus the entropy rate, in nats.
     """
-    found = results.trained(switching=False, tied=True)
-    return found.final - found.kernel
+    return results.slow_tied.final - results.slow_tied.kernel
 
 
 @study.claim(Mean(below=0.01), paper="0")
@@ -216,8 +190,7 @@ def slow_untied(results: Results) -> np.ndarray:
 
     Final loss of the untied model minus the entropy rate, in nats.
     """
-    found = results.trained(switching=False, tied=False)
-    return found.final - found.kernel
+    return results.slow_untied.final - results.slow_untied.kernel
 
 
 @study.claim(Share(above=0.9))
@@ -258,10 +231,10 @@ def fragility(results: Results) -> Rows:
 
 @study.figure
 def training(results: Results) -> Figure:
-    """Loss and predicted probabilities over training, a row per chain."""
     title = "Tied weights keep one layer at the marginal when p + q > 1"
     figure, axes = figures.new(2, 2, width=4.9, height=3.0, title=title)
-    for left, right, chain in zip(axes[::2], axes[1::2], (results.main[:2], results.main[2:])):
+    fast, slow = (results.fast_tied, results.fast_untied), (results.slow_tied, results.slow_untied)
+    for left, right, chain in zip(axes[::2], axes[1::2], (fast, slow)):
         for each, name, colour, dash in zip(chain, ("tied", "untied"), figures.COLOURS[1::-1], ("-", "--")):
             draw = partial(figures.band, x=each.runs.eval_steps, color=colour, linestyle=dash)
             draw(left, curves=each.runs.metrics["expected loss"], label=name)
@@ -280,7 +253,6 @@ def training(results: Results) -> Figure:
 
 @study.figure
 def grid(results: Results) -> Figure:
-    """Final excess over the grid, tied and untied, and the share of each set-up that escapes."""
     title = "Failures: tied weights, p + q > 1, and a certain set-up"
     figure, axes = figures.new(3, width=4.2, height=3.5, title=title)
     values = sorted({cell.p for cell in results.grid})
@@ -296,8 +268,7 @@ def grid(results: Results) -> Figure:
     shares = [float(np.mean(each.learnt)) for each in results.variants]
     axes[2].barh(labels, shares, color=figures.COLOURS[0])
     for row, share in enumerate(shares):
-        offset = {"xytext": (4, 0), "textcoords": "offset points"}
-        axes[2].annotate(f"{share:.0%}", (share, row), va="center", fontsize=8, **offset)
+        axes[2].annotate(f"{share:.0%}", (share, row), (4, 0), textcoords="offset points", va="center", fontsize=8)
     axes[2].invert_yaxis()
     axes[2].set(xlim=(0, 1.15), xlabel="share of seeds", title="tied runs that leave the marginal")
     return figure

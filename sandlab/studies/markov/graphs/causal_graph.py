@@ -41,67 +41,29 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
-from sandlab.learning.objectives import member_loss
-from sandlab.lenses.attention_patterns import attention_maps, parent_pattern
-from sandlab.models.markov.disentangled import DisentangledTransformer
+from sandlab.lenses.attention_patterns import parent_pattern
+from sandlab.lenses.markov.attention import sharpened_attention
 from sandlab.studies.claims import Mean, Share
 from sandlab.studies.markov._shared import gap_left, untrained
-from sandlab.studies.markov.graphs._shared import (
-    SOURCE,
-    family,
-    first_layer_experiment,
-    joint_experiment,
-    recovered,
-)
+from sandlab.studies.markov.graphs._shared import FAMILIES, SOURCE, first_layer_experiment, joint_experiment, recovered
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.worlds.markov.causal_graphs import InContextTree
-
-FAMILIES = ("chain", "pairs", "random")
+from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents
 
 
-@dataclass(frozen=True)
-class LateDecay:
-    """Constant for four fifths of `total` steps, then cosine decay."""
-
-    total: int
-
-    def __call__(self, step: int) -> float:
-        return 0.5 - 0.5 * math.cos(math.pi * min(1.0, 5 * (1 - step / self.total)))
+def late_decay(step: int) -> float:
+    """Constant for the first four fifths of 2000 steps, then cosine decay."""
+    return 0.5 - 0.5 * math.cos(math.pi * min(1.0, 5 * (1 - step / 2000)))
 
 
-@dataclass(frozen=True)
-class Sharpening:
-    """What one-hot attention would gain: "match" and "loss" as trained, and "sharp match" and "sharp loss" with A¹
-    increased by 4 at every parent and A² multiplied by the best of `scales`."""
-
-    scales: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0)
-
-    def __call__(self, now: Snapshot) -> dict[str, np.ndarray]:
-        found = [self.sharpen(model, now) for model in now.model.members()]
-        return {name: np.array([each[name] for each in found]) for name in found[0]}
-
-    @torch.no_grad()
-    def sharpen(self, model: DisentangledTransformer, now: Snapshot) -> dict[str, float]:
-        assert isinstance(now.world, InContextTree)
-        first, second = (model.get_parameter(f"layers.{layer}.attention.weight") for layer in (0, 1))
-        children, parents = torch.tensor(now.world.edges, device=now.device).T
-
-        def state() -> tuple[float, float]:
-            pattern = attention_maps(model, now.batch.inputs[:256])["layers.0.attention.pattern"][0]
-            return float(member_loss(model(now.batch.inputs), now.batch)), float(pattern[children, parents].mean())
-
-        loss, match = state()
-        first[0, now.world.states + children, now.world.states + parents] += 4.0
-        trained, sharp = second.clone(), []
-        for scale in self.scales:
-            second.copy_(scale * trained)
-            sharp.append(state())
-        return {"match": match, "loss": loss, "sharp match": min(sharp)[1], "sharp loss": min(sharp)[0]}
+def sharpening(now: Snapshot) -> dict[str, np.ndarray]:
+    """What one-hot attention would gain: "match" and "loss" as trained, "sharp match" and "sharp loss" by hand."""
+    assert isinstance(now.world, InContextTree)
+    found = [sharpened_attention(model, now.world, now.batch) for model in now.model.members()]
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
 @dataclass(frozen=True)
@@ -120,15 +82,15 @@ class Settings:
 
 
 def settings(states: int, length: int, steps: int, batch_size: int) -> Settings:
-    trees = [family(name, length) for name in FAMILIES]
+    trees = [parents(length) for parents in FAMILIES.values()]
     joint = [joint_experiment(tree, 4, states=states, steps=steps, batch_size=batch_size) for tree in trees]
-    chain = joint_experiment(family("chain", 20), 3, states=10, batch_size=128)
-    late = Training(2000, 128, lr=4.0, optimizer="sgd", schedule=LateDecay(2000), evals=1, eval_examples=8192)
+    chain = joint_experiment(chain_parents(20), 3, states=10, batch_size=128)
+    late = Training(2000, 128, lr=4.0, optimizer="sgd", schedule=late_decay, evals=1, eval_examples=8192)
     return Settings(
         joint=tuple(joint),
         adam=replace(joint[-1], training=replace(joint[-1].training, steps=1000, optimizer="adam", lr=0.02)),
-        first_layer=tuple(first_layer_experiment(family(name, 20), 4, states=10) for name in FAMILIES),
-        sharpened=replace(chain, training=late, probes=(), final=(Sharpening(),)),
+        first_layer=tuple(first_layer_experiment(parents(20), 4, states=10) for parents in FAMILIES.values()),
+        sharpened=replace(chain, training=late, probes=(), final=(sharpening,)),
     )
 
 
@@ -154,7 +116,7 @@ class Results:
     sharpened: Runs
 
     def match(self, name: str) -> np.ndarray:
-        return self.joint[FAMILIES.index(name)].final["match"]
+        return self.joint[list(FAMILIES).index(name)].final["match"]
 
 
 @study.collect
@@ -265,7 +227,6 @@ def sharpened(results: Results) -> Rows:
 
 @study.figure
 def graphs(results: Results) -> Figure:
-    """For each family: the graph, the first layer's attention, the compared blocks of the second, the readout."""
     title = "Graph, first-layer attention, second-layer comparison and readout after training"
     figure, axes = figures.new(4, len(FAMILIES), width=3.1, height=2.7, title=title)
     for row, (name, parents, runs) in enumerate(zip(FAMILIES, results.graphs, results.joint)):
@@ -284,7 +245,6 @@ def graphs(results: Results) -> Figure:
 
 @study.figure
 def training(results: Results) -> Figure:
-    """Loss and attention on the parents over training, jointly and of the first layer alone."""
     figure, axes = figures.new(3, width=3.9, height=3.3, title="The graph appears while the loss falls")
     for name, runs, first in zip(FAMILIES, results.joint, results.first_layer):
         figures.band(axes[0], runs.eval_steps, runs.metrics["loss"] - runs.final["oracle"][:, None], label=name)

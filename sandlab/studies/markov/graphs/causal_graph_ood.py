@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot
+from sandlab.lenses.markov.chains import prior_errors
 from sandlab.studies.claims import Mean
 from sandlab.studies.markov._shared import untrained
 from sandlab.studies.markov.graphs._shared import SOURCE, joint_experiment
@@ -35,22 +35,10 @@ CONCENTRATIONS = (0.1, 0.3, 1.0, 3.0)
 
 
 def kernel_errors(now: Snapshot) -> dict[str, Tensor]:
-    """Mean of max_a |f(a) − P(a|s_T)| for each of CONCENTRATIONS: "model errors", "counting errors".
-
-    The counting estimator is that of training (it adds the training concentration), whatever the kernels' prior.
-    """
+    """Mean of max_a |f(a) − P(a|s_T)| for each of CONCENTRATIONS: "model errors", "counting errors"."""
     assert isinstance(now.world, InContextTree)
-    errors = []
-    for concentration in CONCENTRATIONS:
-        world = replace(now.world, concentration=concentration)
-        batch = world.sample(4096, rng=now.rng(0, "test", str(concentration)))
-        with torch.no_grad():
-            predicted = now.model(batch.inputs).softmax(-1).squeeze(-2).double()
-        counted = now.world.oracle(batch).exp().squeeze(1)
-        both = torch.cat([predicted, counted.expand_as(predicted)])
-        errors.append((both - batch.targets.squeeze(1)).abs().amax(-1).mean(-1))
-    model, counting = torch.stack(errors, -1).chunk(2)
-    return {"model errors": model, "counting errors": counting}
+    model, counting = prior_errors(now.model, now.world, CONCENTRATIONS, rng=now.rng(0, "test"))
+    return {"model errors": model, "counting errors": counting.expand_as(model)}
 
 
 @dataclass(frozen=True)
@@ -84,17 +72,9 @@ class Results:
 
     chains: dict[int, Runs]
 
-    def error(self, index: int, concentration: float) -> np.ndarray:
-        """Error of each seed on one chain (first: 0, last: −1) at one concentration."""
-        return self.errors("model", index)[:, CONCENTRATIONS.index(concentration)]
-
-    def errors(self, kind: str, index: int) -> np.ndarray:
-        return list(self.chains.values())[index].final[f"{kind} errors"]
-
-    def ratio(self, concentration: float) -> np.ndarray:
-        """Error on the longest chain relative to the counting estimator's."""
-        counting = self.errors("counting", -1)[:, CONCENTRATIONS.index(concentration)]
-        return self.error(-1, concentration) / counting
+    def errors(self, kind: str, index: int, concentration: float) -> np.ndarray:
+        """Error of the "model" or of "counting", for each seed, on one chain (0: shortest, −1: longest)."""
+        return list(self.chains.values())[index].final[f"{kind} errors"][:, CONCENTRATIONS.index(concentration)]
 
 
 @study.collect
@@ -109,7 +89,7 @@ def out_of_distribution(results: Results) -> np.ndarray:
 
     max_a |f(a) − P(a|s)| relative to that of the counting estimator, Dirichlet(1) kernels, longest chain.
     """
-    return results.ratio(1.0)
+    return results.errors("model", -1, 1.0) / results.errors("counting", -1, 1.0)
 
 
 @study.claim(Mean(below=1.4))
@@ -118,21 +98,20 @@ def in_distribution(results: Results) -> np.ndarray:
 
     The same ratio on kernels of the training concentration.
     """
-    return results.ratio(0.1)
+    return results.errors("model", -1, 0.1) / results.errors("counting", -1, 0.1)
 
 
 @study.claim(Mean(below=0.0))
 def falls_with_length(results: Results) -> np.ndarray:
-    """The error out of distribution decreases with the length of the sequence.
+    """The error out of distribution falls with the length of the sequence.
 
     Error at the longest chain minus error at the shortest, Dirichlet(1) kernels, seed by seed.
     """
-    return results.error(-1, 1.0) - results.error(0, 1.0)
+    return results.errors("model", -1, 1.0) - results.errors("model", 0, 1.0)
 
 
 @study.figure
 def errors(results: Results) -> Figure:
-    """Errors of the models and of counting by concentration of the tested kernels, a panel per length."""
     title = "Errors on kernels of other priors: model and counting"
     figure, axes = figures.new(len(results.chains), width=4.0, height=3.4, title=title)
     for axis, (length, runs) in zip(axes, results.chains.items()):

@@ -28,17 +28,16 @@ import torch
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.objectives import member_loss
-from sandlab.lenses.markov.dependence import tree_chi_square
-from sandlab.models.base import build
+from sandlab.learning.markov.layerwise import first_layer_descent
+from sandlab.lenses.markov.dependence import points_at_parent, tree_chi_square
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Share
-from sandlab.studies.markov.graphs._shared import SOURCE, TokenMatching, family, matching_config, ring_parents
+from sandlab.studies.markov.graphs._shared import FAMILIES, SOURCE, ring_parents
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov._walk import dirichlet_rows
 from sandlab.worlds.markov.causal_graphs import InContextTree
 
-FAMILIES = ("chain", "random")
+SHOWN = ("chain", "random")
 
 
 @dataclass(frozen=True)
@@ -73,16 +72,8 @@ class GradientJob:
 
 def first_gradient(job: GradientJob) -> np.ndarray:
     """−∂L/∂A¹ (query position × key position) at A¹ = 0, A² = β₀·1 between tokens, counts as output."""
-    states = job.world.states
-    model = build(matching_config(states, job.world.length)).to(job.device)
-    TokenMatching(job.temperature)(model)
-    weight = model.get_parameter("layers.0.attention.weight")
-    draws, chunk = rng(job.seed, "gradient", device=job.device), min(2**13, job.sequences)
-    total, rounds = torch.zeros_like(weight), job.sequences // chunk
-    for _ in range(rounds):
-        batch = job.world.sample(chunk, rng=draws)
-        total += torch.autograd.grad(member_loss(model(batch.inputs), batch), weight)[0]
-    return -(total / rounds)[0, states:, states:].cpu().double().numpy()
+    draws = rng(job.seed, "gradient", device=job.device)
+    return first_layer_descent(job.world, job.temperature, job.sequences, rng=draws).numpy()
 
 
 def expected_information(world: InContextTree) -> np.ndarray:
@@ -100,13 +91,8 @@ class Graph:
     without_second_layer: np.ndarray
     information: np.ndarray
 
-    def points_at_parent(self, rows: np.ndarray) -> list[bool]:
-        """For every position with a parent: whether the largest entry among earlier positions is the parent's."""
-        return [
-            bool(np.argmax(rows[child, :child]) == parent)
-            for child, parent in enumerate(self.parents[:-1])
-            if parent >= 0 and child >= 2
-        ]
+    def points_at_parent(self, table: np.ndarray) -> list[bool]:
+        return points_at_parent(torch.from_numpy(table), self.parents)
 
 
 @dataclass(frozen=True)
@@ -116,7 +102,7 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    worlds = [InContextTree(3, family(name, settings.length), settings.concentration) for name in FAMILIES]
+    worlds = [InContextTree(3, FAMILIES[name](settings.length), settings.concentration) for name in SHOWN]
     information, found = lab.map(expected_information, worlds, label="information"), []
     for world, table in zip(worlds, information):
         first = GradientJob(world, settings.temperature, settings.sequences, 0, lab.device)
@@ -126,8 +112,8 @@ def collect(settings: Settings, lab: Lab) -> Results:
     return Results(found)
 
 
-@study.claim(Share(above=0.95))
-def points_at_parent(results: Results) -> list[bool]:
+@study.claim(Share(above=0.95), id="points-at-parent")
+def towards_parent(results: Results) -> list[bool]:
     """At A¹ = 0 the descent direction of the first layer is largest at the parent, for every position.
 
     Share of (seed, position) pairs, over a chain and a random tree, whose largest entry is the parent's.
@@ -157,10 +143,9 @@ def needs_second_layer(results: Results) -> float:
 
 @study.figure
 def gradient(results: Results) -> Figure:
-    """Descent direction next to χ² information, a row per graph; parents are ringed."""
     title = "Largest where the information is largest: at the parent"
     figure, axes = figures.new(2, 2, width=4.3, height=3.6, title=title)
-    for row, (name, graph) in enumerate(zip(FAMILIES, results.graphs)):
+    for row, (name, graph) in enumerate(zip(SHOWN, results.graphs)):
         earlier = np.tri(len(graph.parents), k=-1) > 0
         rows, table = (np.where(earlier, each, np.nan)[1:-1, :-2] for each in (graph.descent[0], graph.information))
         scaled = rows / np.nanmax(np.abs(rows), axis=1, keepdims=True)

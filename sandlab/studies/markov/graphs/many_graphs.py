@@ -116,7 +116,6 @@ def edges(results: Results) -> np.ndarray:
 
 @study.figure
 def trees(results: Results) -> Figure:
-    """Learnt attention with the true parents ringed, for up to seven trees, and the score of every tree."""
     figure, axes = figures.new(4, 2, width=3.0, height=2.8, title="Learnt attention (colours) and true parents (rings)")
     for axis in axes[:-1]:
         axis.set_axis_off()

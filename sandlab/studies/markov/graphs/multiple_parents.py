@@ -65,31 +65,24 @@ def _matches(now: Snapshot) -> tuple[torch.Tensor, list[HeadMatch]]:
 
 
 FINAL = (matched_heads, KnownLosses(("oracle", "uniform")))
+GRAPHS = {"skip": skip_parents(48), "two lags": lag_parents(48, (1, 2)), "three lags": lag_parents(48, (1, 2, 3))}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The simplified transformer on each graph; the source's model and size on the second one, or None."""
+    """The simplified transformer on each of GRAPHS, then, in full, the source's model and size on the second one."""
 
-    skip: Experiment
-    two_lags: Experiment
-    three_lags: Experiment
-    source: Experiment | None = None
+    graphs: tuple[Experiment, ...]
 
 
-def simplified(parents: tuple[tuple[int, ...], ...], steps: int, seeds: int) -> Experiment:
-    world = InContextDag(3, parents, concentration=0.3)
-    model = SimplifiedTransformerConfig(vocab=3, length=world.length, heads=world.in_degree + 1)
+def simplified(steps: int, seeds: int) -> tuple[Experiment, ...]:
+    worlds = [InContextDag(3, parents, concentration=0.3) for parents in GRAPHS.values()]
+    models = [SimplifiedTransformerConfig(vocab=3, length=48, heads=world.in_degree + 1) for world in worlds]
     training = Training(steps, 64, lr=0.03, evals=25, eval_examples=2048)
-    return Experiment(world, model, training, seeds, probes=(matching_score,), final=FINAL)
+    return tuple(Experiment(*pair, training, seeds, (matching_score,), FINAL) for pair in zip(worlds, models))
 
 
-def settings(steps: int, seeds: int, source: Experiment | None = None) -> Settings:
-    graphs = (skip_parents(48), lag_parents(48, (1, 2)), lag_parents(48, (1, 2, 3)))
-    return Settings(*(simplified(parents, steps, seeds) for parents in graphs), source=source)
-
-
-QUICK = settings(3000, seeds=4)
+QUICK = Settings(simplified(3000, seeds=4))
 DISENTANGLED = Experiment(
     world=InContextDag(5, lag_parents(32, (1, 2)), concentration=0.1),
     # Zero initial weights would leave the heads equal.
@@ -104,65 +97,63 @@ study = Study(
     title="With several parents, each head takes one",
     source=f"{SOURCE}, §6",
     quick=QUICK,
-    full=settings(5000, seeds=16, source=DISENTANGLED),
+    full=Settings((*simplified(5000, seeds=16), DISENTANGLED)),
     null=untrained(QUICK),
 )
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: parents of each position, and the runs on it."""
+    """The parents of each position, and the runs on that graph."""
 
     parents: tuple[tuple[int, ...], ...]
     runs: Runs
 
     @property
     def score(self) -> np.ndarray:
+        """Mean attention of the best matching at the end, for each seed."""
         return self.runs.metrics["score"][:, -1]
 
 
 @dataclass(frozen=True)
 class Results:
-    skip: Graph
-    two_lags: Graph
-    three_lags: Graph
-    source: Graph | None
+    """By name: GRAPHS, and "disentangled" where the source's model was trained."""
+
+    graphs: dict[str, Graph]
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    experiments = [settings.skip, settings.two_lags, settings.three_lags]
-    experiments += [] if settings.source is None else [settings.source]
-    parents = [each.world.parents for each in experiments if isinstance(each.world, InContextDag)]
-    found = [Graph(*pair) for pair in zip(parents, lab.train(experiments))]
-    return Results(*found[:3], source=found[3] if len(found) > 3 else None)
+    parents = [each.world.parents for each in settings.graphs if isinstance(each.world, InContextDag)]
+    graphs = [Graph(*pair) for pair in zip(parents, lab.train(settings.graphs))]
+    return Results(dict(zip((*GRAPHS, "disentangled"), graphs)))
 
 
 @study.claim(Mean(above=0.8))
 def skip(results: Results) -> np.ndarray:
-    """With parents {⌊(i−1)/2⌋, i − 1} each parent has a separate first-layer head.
+    """With parents {⌊(i−1)/2⌋, i − 1} each parent has a first-layer head of its own.
 
     Mean attention of the best one-to-one matching of heads to parents.
     """
-    return results.skip.score
+    return results.graphs["skip"].score
 
 
 @study.claim(Mean(above=0.8))
 def two_lags(results: Results) -> np.ndarray:
-    """With parents {i − 1, i − 2} (order 2) each lag has a separate head.
+    """With parents {i − 1, i − 2} (order 2) each lag has a head of its own.
 
     Mean attention of the best one-to-one matching of heads to parents.
     """
-    return results.two_lags.score
+    return results.graphs["two lags"].score
 
 
 @study.claim(Mean(above=0.8))
 def three_lags(results: Results) -> np.ndarray:
-    """With three parents each lag has a separate head.
+    """With three parents each lag has a head of its own.
 
     Mean attention of the best one-to-one matching of heads to parents.
     """
-    return results.three_lags.score
+    return results.graphs["three lags"].score
 
 
 @study.claim(Mean(below=0.25))
@@ -171,7 +162,7 @@ def near_optimal(results: Results) -> np.ndarray:
 
     (loss − optimum)/(log S − optimum) at the end.
     """
-    return np.concatenate([gap_left(graph.runs, "uniform") for graph in (results.skip, results.two_lags)])
+    return np.concatenate([gap_left(results.graphs[name].runs, "uniform") for name in ("skip", "two lags")])
 
 
 @study.claim(Mean(above=0.8), presets=("full",))
@@ -180,20 +171,17 @@ def disentangled(results: Results) -> np.ndarray:
 
     Mean attention of the best matching, parents {i − 1, i − 2}, source's model.
     """
-    if results.source is None:
+    if "disentangled" not in results.graphs:
         raise NotMeasured("runs of the source's model")
-    return results.source.score
+    return results.graphs["disentangled"].score
 
 
 @study.figure
 def heads(results: Results) -> Figure:
-    """Attention of each head with its parent ringed, of the best seed, and the matching score over training."""
-    named = {"skip": results.skip, "two lags": results.two_lags, "three lags": results.three_lags}
-    named |= {} if results.source is None else {"disentangled": results.source}
-    columns = 1 + max(graph.runs.final["heads"].shape[1] for graph in named.values())
+    columns = 1 + max(graph.runs.final["heads"].shape[1] for graph in results.graphs.values())
     title = "Each first-layer head attends to one parent (rings: the parent it is matched to)"
-    figure, axes = figures.new(columns, len(named), width=3.3, height=2.9, title=title)
-    for row, (name, graph) in enumerate(named.items()):
+    figure, axes = figures.new(columns, len(results.graphs), width=3.3, height=2.9, title=title)
+    for row, (name, graph) in enumerate(results.graphs.items()):
         *maps, curve = axes[columns * row : columns * (row + 1)]
         final, best = graph.runs.final, int(graph.score.argmax())
         for axis in maps[final["heads"].shape[1] :]:
