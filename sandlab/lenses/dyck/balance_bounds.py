@@ -19,8 +19,7 @@ from torch import Tensor
 
 from sandlab.errors import integer, number, require
 from sandlab.lenses.dyck.balance import contribution
-from sandlab.models.dyck.codes import BalanceLayer, BalanceTransformer, pair_code
-from sandlab.models.layers import Linear
+from sandlab.models.dyck.codes import BalanceTransformer, pair_code
 from sandlab.registry import register
 
 __all__ = ["Twins", "cancelling_residue", "network_lipschitz", "pumped_twins", "violation_bound"]
@@ -62,7 +61,8 @@ class Twins:
 
 def network_lipschitz(model: BalanceTransformer) -> float:
     """γ: product of the spectral norms of the maps behind the last norm (ReLU is 1-Lipschitz)."""
-    return math.prod(float(torch.linalg.matrix_norm(part.weight.detach().double(), 2)) for part in _maps(model))
+    weights = [part.weight.detach().double() for part in model.layers[-1].maps]
+    return math.prod(float(torch.linalg.matrix_norm(weight, 2)) for weight in weights)
 
 
 @register("lenses")
@@ -143,11 +143,6 @@ def cancelling_residue(scores: Float[Tensor, "key query"], types: int, depth: in
     return worst
 
 
-def _maps(model: BalanceTransformer) -> list[Linear]:
-    """The linear maps of the network behind the last norm."""
-    return [cast(Linear, part) for part in cast(BalanceLayer, model.layers[-1]).maps]
-
-
 def _outputs(seen: Tensor, query: tuple[int, int], types: int, depth: int) -> dict[Stack, Tensor]:
     """Q(t) for every stack t of d − 1 open brackets: START, t, and the query's own pair."""
     d, j = query
@@ -169,7 +164,7 @@ def _confused(outputs: dict[Stack, Tensor]) -> tuple[Stack, Stack]:
 
 def _read(model: BalanceTransformer, direction: Tensor, code: int) -> Tensor:
     """The network behind the norm, applied to a normed output and the stream of the last token."""
-    maps = _maps(model)
+    maps = list(model.layers[-1].maps)
     with torch.no_grad():
         x = direction + model.embedding[code].double()
         for index, part in enumerate(maps):

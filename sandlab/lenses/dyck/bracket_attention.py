@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,30 +16,39 @@ from sandlab.worlds.dyck.brackets import scan_brackets
 
 __all__ = [
     "attention_variation",
+    "bracket_preference",
     "closing_accuracy",
     "random_attention_variation",
     "random_causal_attention",
     "stack_likeness",
+    "variation_per_run",
 ]
 
 
 @register("lenses")
 def closing_accuracy(
-    model: nn.Module, tokens: Int[Tensor, "word time"], types: int, *, ends_only: bool = False, ratio: float = 0.8
+    model: nn.Module,
+    tokens: Int[Tensor, "word time"],
+    types: int,
+    *,
+    positions: Sequence[int] | None = None,
+    ratio: float = 0.8,
 ) -> dict[str, Float[Tensor, "*member"]]:
     """Where a bracket is open, does the model prefer the legal closing bracket to the other closing brackets?
 
     "argmax"     the legal closing bracket is the likeliest of all closing ones
     "threshold"  it has more than `ratio` of the probability of all closing brackets
-    Positions: all with an open bracket, or with `ends_only` only the last of each word. Tokens START w_1 w_2 …; type t
-    opens with 2t and closes with 2t+1. A population gives one number per member. (Wen et al. 2023, §4.)
+    Counted are all positions (or only the given ones) at which a bracket is open. Tokens START w_1 w_2 …; type t opens
+    with 2t and closes with 2t+1. A population gives one number per member. (Wen et al. 2023, §4.)
     """
     scan = scan_brackets(tokens, types)
     with evaluating(model), torch.no_grad():
         closing = model(tokens)[..., 1 : 2 * types : 2].softmax(-1)
     counted = scan.top >= 0
-    if ends_only:
-        counted[:, :-1] = False
+    if positions is not None:
+        chosen = torch.zeros_like(counted)
+        chosen[:, list(positions)] = True
+        counted = counted & chosen
     top = scan.top.clamp(min=0)
     legal = closing.gather(-1, top.expand(closing.shape[:-1]).unsqueeze(-1)).squeeze(-1)
     total = counted.sum().clamp(min=1)
@@ -53,10 +62,15 @@ def closing_accuracy(
 @register("lenses")
 def attention_variation(patterns: Float[Tensor, "run *lead query key"]) -> float:
     """Mean of ‖A₁ − A₂‖²_F over pairs of runs (and over axes in between): 0 for equal maps, at most 2 per row."""
-    flat = patterns.reshape(patterns.shape[0], -1, *patterns.shape[-2:]).double()
-    pairs = itertools.combinations(range(len(flat)), 2)
-    distances = [(flat[a] - flat[b]).square().sum((-1, -2)).mean() for a, b in pairs]
-    return float(torch.stack(distances).mean())
+    return float(variation_per_run(patterns).mean())
+
+
+def variation_per_run(patterns: Float[Tensor, "run *lead query key"]) -> Float[Tensor, "run"]:
+    """Mean of ‖A − A'‖²_F between each run and the others: `attention_variation` with one number per run."""
+    flat = patterns.flatten(1).double()
+    words = flat.shape[1] // (patterns.shape[-1] * patterns.shape[-2])
+    distances = torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")
+    return distances.square().sum(1) / (words * (len(flat) - 1))
 
 
 def random_attention_variation(length: int) -> float:
@@ -73,6 +87,24 @@ def random_causal_attention(maps: int, length: int, *, rng: torch.Generator) -> 
     """Causal stochastic matrices with rows uniform on the simplex of visible keys."""
     draws = torch.empty(maps, length, length, dtype=torch.float64).exponential_(generator=rng).tril()
     return draws / draws.sum(-1, keepdim=True)
+
+
+@register("lenses")
+def bracket_preference(
+    pattern: Float[Tensor, "*lead word head query key"], tokens: Int[Tensor, "word time"], types: int
+) -> Float[Tensor, "*lead"]:
+    """How clearly some head prefers a kind of token: closing brackets, opening ones, one type, or the position itself.
+
+    The largest mass over heads and kinds in excess of what uniform attention puts there, mean over words and queries:
+    0 is no structure, 1 all of it.
+    """
+    time = tokens.shape[1]
+    uniform = torch.ones(time, time, device=tokens.device).tril()
+    excess = pattern - uniform / uniform.sum(-1, keepdim=True)
+    brackets = tokens < 2 * types
+    kinds = [brackets & (tokens % 2 == side) for side in (0, 1)] + [tokens // 2 == kind for kind in range(types)]
+    masses = [excess.diagonal(dim1=-2, dim2=-1), *((excess * kind[:, None, None, :]).sum(-1) for kind in kinds)]
+    return torch.stack([mass.mean((-3, -1)).amax(-1) for mass in masses]).amax(0)
 
 
 @register("lenses")

@@ -1,108 +1,139 @@
-"""Three embeddings of a minimal first layer: equal accuracy, different attention."""
+"""Three embeddings of a minimal first layer: equal accuracy, different attention.
+
+A first layer that has done its work perfectly gives each bracket an embedding of its type and depth.
+
+(a) one coordinate per (type, depth), one attention layer without residual link or feed-forward block, rate 1e-2;
+(b) the same embedding with residual link and ReLU block, rate 3e-3; (c) a one-hot bracket next to (cos θ_d, sin θ_d)
+with θ_d = arctan(d/(D + 2 − d)); (d) a one-hot bracket next to a one-hot depth. Full has width 500 as published,
+quick 50. One map per panel on START (((())))[[[[]]]]; all of them close brackets correctly.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.dyck.runs import SOURCE, Run, gather, layer_maps, split_seeds, train_run
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.dyck import _shared as shared
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, untrained
+from sandlab.studies.study import Lab, Rows, Study
 
-RUN = Run(model="minimal", steps=900)
-PANELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "a": ("type and depth one-hot, attention only", {"embedding": "type-depth", "lr": 1e-2, "residual": False}),
-    "b": ("type and depth one-hot", {"embedding": "type-depth", "lr": 3e-3, "residual": True}),
-    "c": ("type beside an angle", {"embedding": "type-angle", "lr": 3e-3, "residual": True}),
-    "d": ("type beside depth", {"embedding": "type+depth", "lr": 3e-3, "residual": True}),
+PANELS = {
+    "a": "type and depth one-hot, attention only",
+    "b": "type and depth one-hot",
+    "c": "type and an angle",
+    "d": "type and depth",
 }
-"""Panel → what it shows, and the changes to the run."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    seeds: int = 3
-    run: Run = RUN
+    """One experiment for each panel (a) to (d)."""
+
+    panels: tuple[Experiment, ...]
 
 
-def _accuracy_claim(panel: str) -> Claim:
-    return Claim(
-        f"accurate-{panel}",
-        f"Panel ({panel}), {PANELS[panel][0]}: the model closes brackets rightly.",
-        f"{SOURCE}, Figure 3({panel})",
-        "closing accuracy in distribution",
-        Above(0.97),
-        paper="at least 97 %",
-    )
+def panels(*, width: int, steps: int, seeds: int) -> tuple[Experiment, ...]:
+    final = (shared.closing, LongWords(), shared.probe_maps, shared.balance)
+
+    def panel(embedding: str, residual: bool = True) -> Experiment:
+        model = shared.minimal(BOUNDED, embedding=embedding, width=width, residual=residual)
+        lr = 3e-3 if residual else 1e-2
+        return shared.experiment(BOUNDED, model, steps=steps, lr=lr, seeds=seeds, final=final)
+
+    return panel("type-depth", residual=False), panel("type-depth"), panel("type-angle"), panel("type+depth")
 
 
-@study(
+QUICK = panels(width=50, steps=900, seeds=3)
+study = Study(
     "dyck/embeddings",
     title="The embedding decides how attention looks, not how well it works",
-    source=f"{SOURCE}, Figure 3",
-    quick=Settings(),
-    full=Settings(seeds=10, run=replace(RUN, width=500, mlp_width=500, steps=1000)),
-    claims=[
-        *(_accuracy_claim(panel) for panel in PANELS),
-        Claim(
-            "panels-differ",
-            "The maps of any two panels differ.",
-            f"{SOURCE}, Figure 3",
-            "smallest mean ‖A₁ − A₂‖² between models of two panels",
-            Above(0.1),
-            exact=True,
-            paper="visibly different",
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 3",
+    quick=Settings(QUICK),
+    full=Settings(panels(width=500, steps=1000, seeds=10)),
+    null=Settings(tuple(untrained(panel) for panel in QUICK)),
 )
-def embeddings(config: Settings, lab: Lab) -> Outcome:
-    """A first layer that has done its work perfectly gives each bracket an embedding of its type and depth.
 
-    (a) one coordinate per (type, depth), one attention layer without residual link or feed-forward block, rate 1e-2;
-    (b) the same embedding with residual link and ReLU block, rate 3e-3; (c) a one-hot bracket beside (cos θ_d, sin θ_d)
-    with θ_d = arctan(d/(D + 2 − d)); (d) a one-hot bracket beside a one-hot depth. Full has width 500 as published,
-    quick 50. One map per panel on START (((())))[[[[]]]]; all of them close brackets rightly.
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of each panel."""
+
+    runs: dict[str, Runs]
+
+    @cached_property
+    def distances(self) -> dict[str, float]:
+        """Mean squared distance of the maps of two panels."""
+        maps = {panel: runs.final["maps"][:, -1] for panel, runs in self.runs.items()}
+        return {first + second: distance(maps[first], maps[second]) for first, second in combinations(maps, 2)}
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    return Results(dict(zip(PANELS, lab.train(settings.panels, label="embeddings"))))
+
+
+def accurate(panel: str) -> Callable[[Results], np.ndarray]:
+    def measure(results: Results) -> np.ndarray:
+        return results.runs[panel].final["accuracy"]
+
+    statement = f"Panel ({panel}), {PANELS[panel]}: the model closes brackets correctly."
+    measure.__doc__ = f"{statement}\n\nClosing accuracy in distribution."
+    return measure
+
+
+for name in PANELS:
+    at = f"Figure 3({name})"
+    study.claim(Mean(above=0.97), at=at, paper="at least 97 %", id=f"accurate-{name}")(accurate(name))
+
+
+@study.claim(Exact(above=0.1), at="Figure 3", paper="visibly different")
+def panels_differ(results: Results) -> float:
+    """The maps of any two panels differ.
+
+    Smallest mean ‖A₁ − A₂‖² between models of two panels.
     """
-    jobs = [
-        (panel, part)
-        for panel, (_, changes) in PANELS.items()
-        for part in split_seeds(replace(config.run, **changes), config.seeds, lab.device, size=config.seeds)
-    ]
-    results: dict[str, list[dict[str, Any]]] = {panel: [] for panel in PANELS}
-    for (panel, _), found in zip(jobs, lab.map(train_run, [part for _, part in jobs], label="embeddings")):
-        results[panel].append(found)
-    maps = {panel: layer_maps(parts)[-1] for panel, parts in results.items()}
-    gaps = {pair: between(maps[pair[0]], maps[pair[1]]) for pair in combinations(PANELS, 2)}
-    measurements: dict[str, Any] = {f"accurate-{panel}": gather(parts, "in_argmax") for panel, parts in results.items()}
-    measurements["panels-differ"] = min(gaps.values())
-    rows = [
-        {
-            "panel": panel,
-            "embedding": PANELS[panel][0],
-            "accuracy": float(gather(parts, "in_argmax").mean()),
-            "long accuracy": float(gather(parts, "long_argmax").mean()),
-            "violation": float(gather(parts, "balance").mean()),
-        }
-        for panel, parts in results.items()
-    ]
-    distances = [{"panels": "".join(pair), "mean squared distance": gap} for pair, gap in gaps.items()]
-    return Outcome(measurements, {"maps": _draw(maps)}, {"models": rows, "distances": distances})
+    return min(results.distances.values())
 
 
-def between(first: np.ndarray, second: np.ndarray) -> float:
-    """Mean squared Frobenius distance between maps of two groups (seed, query, key)."""
+def distance(first: Float[np.ndarray, "seed query key"], second: Float[np.ndarray, "seed query key"]) -> float:
+    """Mean squared Frobenius distance between maps of two groups."""
     return float(((first[:, None] - second[None]) ** 2).sum((-1, -2)).mean())
 
 
-def _draw(maps: dict[str, np.ndarray]) -> Any:
-    figure, axes = figures.new(columns=len(maps), width=2.7, height=2.9)
-    for axis, (panel, patterns) in zip(axes, maps.items()):
-        words = PANELS[panel][0].replace(", ", ",\n")
-        figures.heatmap(axis, patterns[0], title=f"({panel}) {words}", low=0.0, high=1.0, bar=False)
+@study.table
+def models(results: Results) -> Rows:
+    columns = {"accuracy": "accuracy", "long accuracy": "long_accuracy", "violation": "violation"}
+    return [
+        {
+            "panel": panel,
+            "embedding": PANELS[panel],
+            **{title: float(runs.final[key].mean()) for title, key in columns.items()},
+        }
+        for panel, runs in results.runs.items()
+    ]
+
+
+@study.table
+def distances(results: Results) -> Rows:
+    return [{"panels": pair, "mean squared distance": gap} for pair, gap in results.distances.items()]
+
+
+@study.figure
+def maps(results: Results) -> Figure:
+    figure, axes = figures.new(columns=len(results.runs), width=2.7, height=2.9)
+    for axis, (panel, runs) in zip(axes, results.runs.items()):
+        words = PANELS[panel].replace(", ", ",\n")
+        figures.heatmap(axis, runs.final["maps"][0, -1], title=f"({panel}) {words}", low=0.0, high=1.0, bar=False)
         axis.title.set_fontsize(9)
         axis.set(xlabel="key", ylabel="query" if panel == "a" else "")
     return figure

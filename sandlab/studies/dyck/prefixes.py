@@ -1,147 +1,177 @@
-"""Dyck prefixes: attention varies even more, and the penalty still balances."""
+"""Dyck prefixes: attention varies even more, and the penalty still balances.
+
+Trained on prefixes of exactly 28 brackets instead of complete words.
+
+Prefixes end anywhere, so a model sees unmatched brackets of every kind at the end. First figure: β and long accuracy of
+models with a minimal first layer, with and without the contrastive penalty; the published observation is that β no
+longer predicts accuracy between seeds, while the penalty still lowers β and does not hurt accuracy. The maps are second
+layers of standard models on START (((())))[[[[]]]]: some seeds attend to the current position, others to the first,
+which makes ‖A₁ − A₂‖² large. Their layers are the theory's (the norm sees the attention's output alone), as in
+`dyck/variation-table`; the source does not say which it used here.
+
+**What was learnt.** With the theory's layers the maps of four seeds are about 10 apart, of the order of the published
+14.5; with the norm before attention, as in `dyck/attention-variation`, they were 2.5 apart, as on complete words.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
 
-from sandlab import figures
+from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.dyck.bracket_attention import random_attention_variation
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.dyck import balance
-from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.dyck import _shared as shared
+from sandlab.studies.dyck import balance as complete_words
+from sandlab.studies.dyck._shared import SOURCE, contrastive, untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.dyck.language import Dyck
 
+PREFIXES = Dyck(words="prefix")
+EXTENDED = "extended version, section on prefixes"
 PUBLISHED = {"none": 14.51, "linear": 11.92, "minimal": 0.34}
-STANDARD = Run(words="prefix", steps=700, arrangement="theory")
-MINIMAL = replace(balance.RUN, words="prefix", steps=400)
+
+
+def standard_models(*, steps: int, seeds: int, linear: bool = False) -> Experiment:
+    """Two-layer transformers with the theory's norm."""
+    model = shared.transformer(PREFIXES, norm="attention-branch", linear=linear)
+    return shared.experiment(PREFIXES, model, steps=steps, seeds=seeds, final=(shared.closing, shared.probe_maps))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds of the minimal models and of the standard ones, and their runs; positions of the standard models."""
+    """Minimal models without and with the penalty; standard models without and with linear positions."""
 
-    seeds: int = 6
-    run: Run = MINIMAL
-    contrast: float = 0.3
-    standard_seeds: int = 4
-    standard: Run = STANDARD
-    positions: tuple[str, ...] = ("none",)
+    plain: Experiment
+    contrastive: Experiment
+    standard: Experiment
+    linear: Experiment | None = None
 
 
-@study(
+QUICK = complete_words.minimal_models(PREFIXES, steps=400, seeds=6)
+FULL = complete_words.minimal_models(PREFIXES, steps=1000, seeds=30, long_words=100)
+STANDARD = standard_models(steps=700, seeds=4)
+study = Study(
     "dyck/prefixes",
     title="On prefixes attention varies even more, and the penalty still balances",
-    source=f"{SOURCE}, extended version, section on prefixes",
-    quick=Settings(),
+    source=SOURCE,
+    at=EXTENDED,
+    quick=Settings(QUICK, contrastive(QUICK), STANDARD),
     full=Settings(
-        seeds=30,
-        run=replace(MINIMAL, steps=1000, long_tests=100),
-        standard_seeds=30,
-        standard=replace(STANDARD, steps=2000),
-        positions=("none", "linear"),
+        FULL,
+        contrastive(FULL),
+        standard_models(steps=2000, seeds=30),
+        standard_models(steps=2000, seeds=30, linear=True),
     ),
-    claims=[
-        *balance.CLAIMS,
-        Claim(
-            "accurate",
-            "Standard models close brackets rightly.",
-            f"{SOURCE}, extended version",
-            "closing accuracy in distribution, standard models",
-            Above(0.97),
-        ),
-        Claim(
-            "varies",
-            "Second-layer attention of standard models varies several times as much as with a minimal first layer.",
-            f"{SOURCE}, extended version, section on prefixes",
-            "variation between seeds, standard without positions, over three times the minimal models' mean",
-            Above(1.0),
-            paper="14.51 against 0.34",
-        ),
-        Claim(
-            "varies-linear",
-            "The same with linear positions.",
-            f"{SOURCE}, extended version, section on prefixes",
-            "variation between seeds, standard with linear positions, over three times the minimal models' mean",
-            Above(1.0),
-            paper="11.92 against 0.34",
-            presets=("full",),
-        ),
-        Claim(
-            "current-or-initial",
-            "The variation is large because some seeds attend to the current position and others to the first one.",
-            f"{SOURCE}, extended version, figure on prefixes",
-            "mean second-layer mass on the current and on the first position together, standard without positions",
-            Above(0.5),
-        ),
-        Claim(
-            "no-prediction",
-            "Trained on prefixes, the violation does not predict the accuracy on long words.",
-            f"{SOURCE}, extended version, section on prefixes",
-            "Spearman correlation of violation and long accuracy without the penalty (5 % level for 30 seeds: −0.31)",
-            Above(-0.31),
-            exact=True,
-            paper="no longer predicts",
-            presets=("full",),
-        ),
-    ],
+    null=Settings(untrained(QUICK), untrained(contrastive(QUICK)), untrained(STANDARD)),
 )
-def prefixes(config: Settings, lab: Lab) -> Outcome:
-    """Trained on prefixes of exactly 28 brackets instead of complete words.
 
-    Prefixes end anywhere, so a model sees unmatched brackets of every kind at the end. First figure: β and
-    long accuracy of models with a minimal first layer, with and without the contrastive penalty; the published
-    observation is that β no longer predicts accuracy between seeds, while the penalty still lowers β and does not hurt
-    accuracy. The maps are second layers of standard models on START (((())))[[[[]]]]: some seeds attend to the current
-    position, others to the first, which makes ‖A₁ − A₂‖² large. Their layers are the theory's (the norm sees the
-    attention's output alone), as in `dyck/variation-table`; the source does not say which it used here. With them the
-    maps of four seeds are about 10 apart, of the order of the published 14.5; with the norm before attention, as in
-    `dyck/attention-variation`, they were 2.5 apart, as on complete words.
+
+@dataclass(frozen=True)
+class Results(complete_words.Results):
+    """Minimal models of both objectives, and standard models by their positions."""
+
+    standard: Runs
+    linear: Runs | None = None
+
+    @cached_property
+    def variation(self) -> dict[str, np.ndarray]:
+        """‖A₁ − A₂‖² of the last layer between each seed and the others."""
+        runs = {"none": self.standard, "linear": self.linear, "minimal": self.plain}
+        return {name: shared.variation(each.final["maps"][:, -1]) for name, each in runs.items() if each is not None}
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    minimal = lab.train([settings.plain, settings.contrastive], label="minimal models, prefixes")
+    chosen = [each for each in (settings.standard, settings.linear) if each is not None]
+    return Results(*minimal, *lab.train(chosen, label="standard models"))
+
+
+study.claim(Mean(below=0.85), at="Figure 4", paper="clearly lower")(complete_words.lower_violation)
+study.claim(Mean(above=0.0), at="Figure 4")(complete_words.longer_words)
+study.claim(Mean(above=0.97), at="§4.2", paper="at least 97 %")(complete_words.in_distribution)
+
+
+@study.claim(Mean(above=0.97), at="extended version")
+def accurate(results: Results) -> np.ndarray:
+    """Standard models close brackets correctly.
+
+    Closing accuracy in distribution, standard models.
     """
-    outcome, minimal = balance.compare(balance.Settings(config.seeds, config.run, config.contrast), lab, "prefixes")
-    measured = dict(outcome.measurements)
-    found = {"no-prediction": measured.pop("correlation")}
-    for name in ("correlation-all", "correlation-worst-pair"):
-        measured.pop(name)
-    jobs = [
-        (kind, part)
-        for kind in config.positions
-        for part in split_seeds(replace(config.standard, positions=kind), config.standard_seeds, lab.device, size=1)
-    ]
-    results: dict[str, list[dict[str, Any]]] = {kind: [] for kind in config.positions}
-    for (kind, _), result in zip(jobs, lab.map(train_run, [part for _, part in jobs], label="standard models")):
-        results[kind].append(result)
-    results["minimal"] = minimal["standard"]
-    maps = {kind: layer_maps(parts)[-1] for kind, parts in results.items()}
-    varied = {kind: apart(patterns) for kind, patterns in maps.items()}
-    least = 3 * varied["minimal"].mean()
-    trained = [part for kind in config.positions for part in results[kind]]
-    found |= {"accurate": gather(trained, "in_argmax"), "varies": varied["none"] / least}
-    found["current-or-initial"] = ends_mass(maps["none"])
-    if "linear" in varied:
-        found["varies-linear"] = varied["linear"] / least
-    baseline = random_attention_variation(maps["none"].shape[-1])
-    rows = [
-        {"setting": kind, "variation": float(values.mean()), "published": PUBLISHED[kind], "random maps": baseline}
-        for kind, values in varied.items()
-    ]
-    pictures = {**outcome.figures, "maps": _draw(maps["none"])}
-    notes = {"current-or-initial": "uniform rows give these two places 0.23; seeds that give them nearly all are rare"}
-    return Outcome({**measured, **found}, pictures, {**outcome.tables, "variation": rows}, notes)
+    trained = [runs for runs in (results.standard, results.linear) if runs is not None]
+    return np.concatenate([runs.final["accuracy"] for runs in trained])
 
 
-def ends_mass(maps: np.ndarray) -> np.ndarray:
-    """Per seed, mean attention on the query's own place and on the first one together, beyond the first two rows."""
+@study.claim(Mean(above=1.0), at=EXTENDED, paper="14.51 against 0.34")
+def varies(results: Results) -> np.ndarray:
+    """Second-layer attention of standard models varies several times as much as with a minimal first layer.
+
+    Variation between seeds, standard without positions, over three times the minimal models' mean.
+    """
+    return results.variation["none"] / (3 * results.variation["minimal"].mean())
+
+
+@study.claim(Mean(above=1.0), at=EXTENDED, paper="11.92 against 0.34", presets=("full",))
+def varies_linear(results: Results) -> np.ndarray:
+    """The same with linear positions.
+
+    Variation between seeds, standard with linear positions, over three times the minimal models' mean.
+    """
+    if results.linear is None:
+        raise NotMeasured("no models with linear positions were trained")
+    return results.variation["linear"] / (3 * results.variation["minimal"].mean())
+
+
+@study.claim(
+    Mean(above=0.5),
+    at="extended version, figure on prefixes",
+    note="uniform rows give these two positions 0.23; seeds that give them nearly all are rare",
+)
+def current_or_initial(results: Results) -> np.ndarray:
+    """The variation is large because some seeds attend to the current position and others to the first one.
+
+    Mean second-layer mass on the current and on the first position together, standard without positions.
+    """
+    return ends_mass(results.standard.final["maps"][:, -1])
+
+
+@study.claim(Exact(above=-0.31), at=EXTENDED, paper="no longer predicts", presets=("full",))
+def no_prediction(results: Results) -> float:
+    """Trained on prefixes, the violation does not predict the accuracy on long words.
+
+    Spearman correlation of violation and long accuracy without the penalty (5 % level for 30 seeds: −0.31).
+    """
+    return complete_words.rank_correlation(results.violation["standard"], results.long_accuracy["standard"])
+
+
+def ends_mass(maps: Float[np.ndarray, "seed query key"]) -> Float[np.ndarray, "seed"]:
+    """Mean attention on the query's own position and on the first one together, beyond the first two rows."""
     own = np.diagonal(maps, axis1=-2, axis2=-1)
     return (own + maps[..., 0])[:, 2:].mean(1)
 
 
-def _draw(maps: np.ndarray) -> Any:
-    shown = min(4, len(maps))
-    figure, axes = figures.new(columns=shown, width=2.5, height=2.6)
-    for seed, axis in enumerate(axes):
-        figures.heatmap(axis, maps[seed], title=f"second layer, seed {seed}", low=0.0, high=1.0, bar=False)
-        axis.set(xlabel="key", ylabel="query" if seed == 0 else "")
-    return figure
+study.table(complete_words.models)
+
+
+@study.table
+def variation(results: Results) -> Rows:
+    random = random_attention_variation(results.standard.final["maps"].shape[-1])
+    return [
+        {"setting": name, "variation": float(values.mean()), "published": PUBLISHED[name], "random maps": random}
+        for name, values in results.variation.items()
+    ]
+
+
+@study.figure
+def balance(results: Results) -> Figure:
+    return complete_words.draw(results, "prefixes")
+
+
+@study.figure
+def maps(results: Results) -> Figure:
+    return shared.draw_seeds(results.standard.final["maps"][:, -1], "second layer")

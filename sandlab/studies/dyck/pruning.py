@@ -1,14 +1,23 @@
-"""A weight matrix by itself says nothing: random networks pruned into given ones."""
+"""A weight matrix by itself says nothing: random networks pruned into given ones.
+
+What can be read off one weight matrix? Nothing: the same pruned matrix serves the identity and a swap.
+
+Left: spectral error of a pruned random pair of matrices against the number of random hidden units per input.
+Middle: the matrix that both functions share. Right: the matrices in which they differ. A seed whose random signs
+are unlucky can leave a large error, so medians are judged.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.circuits.dyck.pruning import (
+    TheoryLayerWeights,
     layer_output,
     prune_layer,
     prune_linear,
@@ -16,18 +25,31 @@ from sandlab.circuits.dyck.pruning import (
     random_layer,
     shared_matrix,
 )
-from sandlab.studies.claims import Below, Claim
-from sandlab.studies.dyck.runs import SOURCE
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.dyck._shared import SOURCE
+from sandlab.studies.study import Lab, Study
 
 COPIES = (4, 8, 12, 16, 20, 24)
+WIDTH, TARGET_WIDTH, POSITIONS = 48, 4, 8
 
 
 @dataclass(frozen=True)
 class Settings:
+    """Random networks, size of the linear maps, random units per hidden unit of the pruned ReLU networks."""
+
     seeds: int = 5
     size: int = 6
     relu_copies: int = 96
+
+
+study = Study(
+    "dyck/pruning",
+    title="Prune a random network and it becomes the one you want",
+    source=SOURCE,
+    at="Theorem 3 and Corollary 3",
+    quick=Settings(),
+    full=Settings(seeds=30),
+)
 
 
 @dataclass(frozen=True)
@@ -37,115 +59,130 @@ class PruneJob:
     relu_copies: int
 
 
-def prune(job: PruneJob) -> dict[str, Any]:
-    """Errors of pruned linear maps, of a pruned transformer layer, and of two functions that share a matrix."""
+@dataclass(frozen=True)
+class Pruning:
+    """Errors of what one seed's random networks were pruned into.
+
+    linear           spectral error of a linear map, by number of copies
+    layer            largest error of a position's output, one target layer out of two random ones
+    transformer      the same for two target layers out of eight
+    shared           largest relative error of two functions that share a matrix
+    shared_matrix    that matrix; last_matrices: the last matrix of each function, in which they differ
+    """
+
+    linear: np.ndarray
+    layer: float
+    transformer: float
+    shared: float
+    shared_matrix: np.ndarray
+    last_matrices: list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Results:
+    seeds: list[Pruning]
+
+    @property
+    def linear_errors(self) -> Float[np.ndarray, "seed copies"]:
+        return np.stack([each.linear for each in self.seeds])
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    jobs = [PruneJob(seed, settings.size, settings.relu_copies) for seed in range(settings.seeds)]
+    return Results(lab.map(prune, jobs, label="pruned networks"))
+
+
+def prune(job: PruneJob) -> Pruning:
+    """Prune random networks into a linear map, a transformer layer, a transformer, and two functions."""
     draw = np.random.default_rng(job.seed)
+    linear = _linear_errors(job, draw)
+    layer = random_layer(TARGET_WIDTH, 2, 8, rng=draw)
+    pruned = prune_layer(layer, width=WIDTH, linear_copies=24, relu_copies=job.relu_copies, rng=draw)
+    layer_error = _largest_error([layer], list(pruned), draw)
+    shared = shared_matrix(TARGET_WIDTH, rng=draw)
+    draw = np.random.default_rng([job.seed, 1])
+    targets = [random_layer(TARGET_WIDTH, 2, 8, rng=draw) for _ in range(2)]
+    layers = prune_transformer(targets, width=WIDTH, linear_copies=24, relu_copies=job.relu_copies, rng=draw)
+    return Pruning(
+        linear=linear,
+        layer=layer_error,
+        transformer=_largest_error(targets, list(layers), draw),
+        shared=float(max(shared["identity_error"], shared["swap_error"])),
+        shared_matrix=shared["shared"],
+        last_matrices=[shared["identity_last"], shared["swap_last"]],
+    )
+
+
+def _linear_errors(job: PruneJob, draw: np.random.Generator) -> np.ndarray:
+    """Spectral error of a random linear map of norm 1 that is pruned out of 4, 8, … random units per input."""
     target = draw.normal(size=(job.size, job.size))
     target /= np.linalg.norm(target, 2)
     errors = []
     for copies in COPIES:
         first, second = prune_linear(target, copies, rng=np.random.default_rng([job.seed, copies])).matrices
         errors.append(np.linalg.norm(second @ first - target, 2))
-    layer = random_layer(4, 2, 8, rng=draw)
-    before, after = prune_layer(layer, width=48, linear_copies=24, relu_copies=job.relu_copies, rng=draw)
-    x = draw.normal(size=(4, 8))
-    x /= np.linalg.norm(x, axis=0).max()
-    padded = np.zeros((48, 8))
-    padded[:4] = x
-    found = layer_output(after, layer_output(before, padded))[:4]
-    shared = shared_matrix(4, rng=draw)
-    whole = _whole(job, np.random.default_rng([job.seed, 1]))
-    return {
-        "linear": np.array(errors),
-        "layer": float(np.linalg.norm(found - layer_output(layer, x), axis=0).max()),
-        "whole": whole,
-        "shared": float(max(shared["identity_error"], shared["swap_error"])),
-        "matrix": shared["shared"],
-        "last": np.stack([shared["identity_last"], shared["swap_last"]]),
-    }
+    return np.array(errors)
 
 
-def _whole(job: PruneJob, draw: np.random.Generator) -> float:
-    """Two target layers out of eight random ones: the largest error of a position's output."""
-    targets = [random_layer(4, 2, 8, rng=draw) for _ in range(2)]
-    layers = prune_transformer(targets, width=48, linear_copies=24, relu_copies=job.relu_copies, rng=draw)
-    x = draw.normal(size=(4, 8))
+def _largest_error(
+    targets: list[TheoryLayerWeights], layers: list[TheoryLayerWeights], draw: np.random.Generator
+) -> float:
+    """Largest error of a position's output when the pruned layers stand in for the targets."""
+    x = draw.normal(size=(TARGET_WIDTH, POSITIONS))
     x /= np.linalg.norm(x, axis=0).max()
-    expected, found = x, np.concatenate([x, np.zeros((44, 8))])
+    expected, found = x, np.concatenate([x, np.zeros((WIDTH - TARGET_WIDTH, POSITIONS))])
     for target in targets:
         expected = layer_output(target, expected)
     for layer in layers:
         found = layer_output(layer, found)
-    return float(np.linalg.norm(found[:4] - expected, axis=0).max())
+    return float(np.linalg.norm(found[:TARGET_WIDTH] - expected, axis=0).max())
 
 
-@study(
-    "dyck/pruning",
-    title="Prune a random network and it becomes the one you want",
-    source=f"{SOURCE}, Theorem 3 and Corollary 3",
-    quick=Settings(),
-    full=Settings(seeds=30),
-    claims=[
-        Claim(
-            "exponential",
-            "The error of a pruned linear map falls exponentially in the number of random copies.",
-            f"{SOURCE}, Lemma on subset sums",
-            "slope of log10 error per copy",
-            Below(-0.15),
-            paper="logarithmic width suffices",
-        ),
-        Claim(
-            "layer",
-            "A whole transformer layer can be pruned out of two random ones.",
-            f"{SOURCE}, Theorem 3",
-            "largest error of a position's output, median over seeds",
-            Below(0.05),
-            exact=True,
-        ),
-        Claim(
-            "transformer",
-            "A random transformer of 4L layers can be pruned into a given one of L layers.",
-            f"{SOURCE}, Theorem 3",
-            "largest error of a position's output, two target layers, median over seeds",
-            Below(0.05),
-            exact=True,
-        ),
-        Claim(
-            "same-matrix",
-            "Two different functions can share a pruned matrix entry by entry.",
-            f"{SOURCE}, Corollary 3",
-            "largest relative error of the two functions, median over seeds",
-            Below(0.05),
-            exact=True,
-        ),
-    ],
-)
-def pruning(config: Settings, lab: Lab) -> Outcome:
-    """What can be read off one weight matrix? Nothing: the same pruned matrix serves the identity and a swap.
+@study.claim(Mean(below=-0.15), at="Lemma on subset sums", paper="logarithmic width suffices")
+def exponential(results: Results) -> list[float]:
+    """The error of a pruned linear map decreases exponentially in the number of random copies.
 
-    Left: spectral error of a pruned random pair of matrices against the number of random hidden units per input.
-    Middle: the matrix that both functions share. Right: the matrices in which they differ. A seed whose random signs
-    are unlucky can leave a large error, so medians are judged.
+    Slope of log10 error per copy.
     """
-    jobs = [PruneJob(seed, config.size, config.relu_copies) for seed in range(config.seeds)]
-    found = lab.map(prune, jobs, label="pruned networks")
-    errors = np.stack([result["linear"] for result in found])
-    slopes = [float(np.polyfit(COPIES, np.log10(row), 1)[0]) for row in errors]
-    measurements: dict[str, Any] = {
-        "exponential": slopes,
-        "layer": float(np.median([result["layer"] for result in found])),
-        "transformer": float(np.median([result["whole"] for result in found])),
-        "same-matrix": float(np.median([result["shared"] for result in found])),
-    }
-    return Outcome(measurements, {"pruning": _draw(errors, found[0])})
+    return [float(np.polyfit(COPIES, np.log10(errors), 1)[0]) for errors in results.linear_errors]
 
 
-def _draw(errors: np.ndarray, example: dict[str, Any]) -> Any:
+@study.claim(Exact(below=0.05), at="Theorem 3")
+def layer(results: Results) -> float:
+    """A whole transformer layer can be pruned out of two random ones.
+
+    Largest error of a position's output, median over seeds.
+    """
+    return float(np.median([each.layer for each in results.seeds]))
+
+
+@study.claim(Exact(below=0.05), at="Theorem 3")
+def transformer(results: Results) -> float:
+    """A random transformer of 4L layers can be pruned into a given one of L layers.
+
+    Largest error of a position's output, two target layers, median over seeds.
+    """
+    return float(np.median([each.transformer for each in results.seeds]))
+
+
+@study.claim(Exact(below=0.05), at="Corollary 3")
+def same_matrix(results: Results) -> float:
+    """Two different functions can share a pruned matrix entry by entry.
+
+    Largest relative error of the two functions, median over seeds.
+    """
+    return float(np.median([each.shared for each in results.seeds]))
+
+
+@study.figure
+def pruning(results: Results) -> Figure:
+    example = results.seeds[0]
     figure, axes = figures.new(columns=4, width=3.0, height=2.8)
-    figures.band(axes[0], COPIES, errors)
+    figures.band(axes[0], COPIES, results.linear_errors)
     axes[0].set_yscale("log")
     axes[0].set(title="pruned linear map", xlabel="random units per input", ylabel="spectral error")
     titles = ("shared by both functions", "only in the identity", "only in the swap")
-    for axis, matrix, title in zip(axes[1:], (example["matrix"], *example["last"]), titles):
+    for axis, matrix, title in zip(axes[1:], (example.shared_matrix, *example.last_matrices), titles):
         figures.heatmap(axis, np.abs(matrix[:, :48]), title=title, x="hidden unit", y="output", bar=False)
     return figure

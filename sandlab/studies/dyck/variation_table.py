@@ -1,20 +1,40 @@
-"""More layers, more types, deeper brackets: how attention varies between seeds, layer by layer."""
+"""More layers, more types, deeper brackets: how attention varies between seeds, layer by layer.
+
+Transformers of two and three layers on brackets of two and three types, depth four and eight.
+
+Layers are those of the theory: the norm sees the attention's output alone and the stream is added after it. For
+each cell, ‖A₁ − A₂‖²_F is averaged over pairs of seeds and over 40 random prefixes of 19 tokens (START included),
+the same for all architectures. At most it is 2 per row, 36 in all; random causal maps are 4(H₂₀ − 1) − 2H₁₉ = 3.3
+apart. The bars show every layer with the published value as a line; the maps show the last layer of the deepest
+model for several seeds on one prefix. Quick trains the first two cells with three seeds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
 
 from sandlab import figures
+from sandlab.learning.experiment import Experiment, Runs, Snapshot
 from sandlab.lenses.dyck.bracket_attention import random_attention_variation
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.dyck.runs import SOURCE, Run, apart, gather, layer_maps, split_seeds, train_run
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.dyck import _shared as shared
+from sandlab.studies.dyck._shared import SOURCE, untrained
+from sandlab.studies.study import Lab, Row, Rows, Study
+from sandlab.worlds.dyck.language import Dyck
 
-Cell = tuple[int, int, int]
+Cell: TypeAlias = tuple[int, int, int]
+"""Types, depth, layers."""
 PUBLISHED: dict[Cell, tuple[float, ...]] = {
     (2, 4, 2): (0.047, 7.721),
     (2, 4, 3): (0.070, 5.072, 24.063),
@@ -25,122 +45,144 @@ PUBLISHED: dict[Cell, tuple[float, ...]] = {
     (3, 8, 2): (0.178, 7.000),
     (3, 8, 3): (0.154, 6.280, 25.451),
 }
-"""(types, depth, layers) → mean variation of each layer (Wen et al. 2023, extended version, table of variations)."""
-TOKENS = 19
-RUN = Run(arrangement="theory", steps=700, sentences=40, long=100, long_tests=10)
+"""Mean variation of each layer (Wen et al. 2023, extended version, table of variations)."""
+QUICK: tuple[Cell, ...] = ((2, 4, 2), (2, 4, 3))
+TABLE = "extended version, table of variations"
+PREFIXES, TOKENS = 40, 19
+
+
+def prefix_maps(now: Snapshot) -> dict[str, Tensor]:
+    """Attention on random prefixes: "prefix_maps" (member, layer, prefix, query, key)."""
+    assert isinstance(now.world, Dyck)
+    batch = Dyck(now.world.types, now.world.depth, TOKENS - 1).sample(PREFIXES, rng=now.rng(3))
+    return {"prefix_maps": shared.layer_maps(now.model, torch.cat([batch.inputs, batch.targets[:, -1:]], 1))}
+
+
+def models(cell: Cell, *, steps: int, seeds: int) -> Experiment:
+    """The models of one cell of the table."""
+    types, depth, layers = cell
+    world = Dyck(types, depth, words="bounded")
+    model = shared.transformer(world, layers=layers, norm="attention-branch")
+    return shared.experiment(world, model, steps=steps, seeds=seeds, final=(shared.closing, prefix_maps))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Seeds of each cell, the run, the cells as (types, depth, layers)."""
+    """One experiment for each cell of the table."""
 
-    seeds: int = 3
-    run: Run = RUN
-    cells: tuple[Cell, ...] = ((2, 4, 2), (2, 4, 3))
+    cells: tuple[Experiment, ...]
 
 
-def _name(cell: Cell) -> str:
-    return "cell-{}-{}-{}".format(*cell)
-
-
-def _cell_claim(cell: Cell) -> Claim:
-    types, depth, layers = cell
-    return Claim(
-        _name(cell),
-        f"{types} types, depth {depth}, {layers} layers: the higher the layer, the more its attention varies.",
-        f"{SOURCE}, extended version, table of variations",
-        "ln of the smallest ratio of a layer's variation to that of the layer below, one value per seed",
-        Above(0.0),
-        paper=" / ".join(f"{value:.3f}" for value in PUBLISHED[cell]),
-        presets=("quick", "full") if cell in Settings().cells else ("full",),
-    )
-
-
-@study(
+study = Study(
     "dyck/variation-table",
     title="The higher the layer, the more its attention depends on the seed",
-    source=f"{SOURCE}, extended version, table of variations and Figure on third layers",
-    quick=Settings(),
-    full=Settings(seeds=20, run=replace(RUN, steps=2000), cells=tuple(PUBLISHED)),
-    claims=[
-        Claim(
-            "accurate",
-            "All of them close brackets rightly.",
-            f"{SOURCE}, extended version",
-            "closing accuracy in distribution",
-            Above(0.97),
-            paper="above 97 %",
-        ),
-        Claim(
-            "first-layer",
-            "First-layer attention is nearly uniform, whatever the seed.",
-            f"{SOURCE}, extended version, table of variations",
-            "largest mean variation of a first layer, over cells",
-            Below(0.5),
-            exact=True,
-            paper="0.047 to 0.225",
-        ),
-        Claim(
-            "last-layer",
-            "Last-layer attention varies more than random maps do.",
-            f"{SOURCE}, extended version, table of variations",
-            "smallest mean variation of a last layer over that of random maps, over cells",
-            Above(1.0),
-            exact=True,
-            paper="7.0 to 25.7 against 3.33",
-        ),
-        *(_cell_claim(cell) for cell in PUBLISHED),
-    ],
+    source=SOURCE,
+    at="extended version, table of variations and Figure on third layers",
+    quick=Settings(tuple(models(cell, steps=700, seeds=3) for cell in QUICK)),
+    full=Settings(tuple(models(cell, steps=2000, seeds=20) for cell in PUBLISHED)),
+    null=Settings(tuple(untrained(models(cell, steps=700, seeds=3)) for cell in QUICK)),
 )
-def variation_table(config: Settings, lab: Lab) -> Outcome:
-    """Transformers of two and three layers on brackets of two and three types, depth four and eight.
 
-    Layers are those of the theory: the norm sees the attention's output alone and the stream is added after it. For
-    each cell, ‖A₁ − A₂‖²_F is averaged over pairs of seeds and over 40 random prefixes of 19 tokens (START included),
-    the same for all architectures. At most it is 2 per row, 36 in all; random causal maps are 4(H₂₀ − 1) − 2H₁₉ = 3.3
-    apart. The bars show every layer with the published value as a line; the maps show the last layer of the deepest
-    model for several seeds on one prefix. Quick trains the first two cells with three seeds.
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of each cell."""
+
+    runs: dict[Cell, Runs]
+
+    @cached_property
+    def variation(self) -> dict[Cell, list[np.ndarray]]:
+        """Per layer, ‖A₁ − A₂‖² between each seed and the others."""
+        maps = {cell: runs.final["prefix_maps"] for cell, runs in self.runs.items()}
+        return {cell: [shared.variation(each[:, layer]) for layer in range(cell[2])] for cell, each in maps.items()}
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    runs = lab.train(settings.cells, label="dyck table")
+    return Results({_cell(experiment): found for experiment, found in zip(settings.cells, runs)})
+
+
+def _cell(experiment: Experiment) -> Cell:
+    world, model = experiment.world, experiment.model
+    assert isinstance(world, Dyck) and isinstance(model, TransformerConfig)
+    return world.types, world.largest_depth, model.layers
+
+
+@study.claim(Mean(above=0.97), at="extended version", paper="above 97 %")
+def accurate(results: Results) -> np.ndarray:
+    """All of them close brackets correctly.
+
+    Closing accuracy in distribution.
     """
-    runs = {cell: replace(config.run, types=cell[0], depth=cell[1], layers=cell[2]) for cell in config.cells}
-    jobs = [(cell, part) for cell, run in runs.items() for part in split_seeds(run, config.seeds, lab.device, size=1)]
-    results: dict[Cell, list[dict[str, Any]]] = {cell: [] for cell in runs}
-    for (cell, _), found in zip(jobs, lab.map(train_run, [part for _, part in jobs], label="dyck table")):
-        results[cell].append(found)
-    varied = {cell: [apart(maps) for maps in layer_maps(parts, "sentence_maps")] for cell, parts in results.items()}
-    baseline = random_attention_variation(TOKENS)
-    measurements: dict[str, Any] = {
-        "accurate": np.concatenate([gather(parts, "in_argmax") for parts in results.values()]),
-        "first-layer": max(float(layers[0].mean()) for layers in varied.values()),
-        "last-layer": min(float(layers[-1].mean()) for layers in varied.values()) / baseline,
-    }
-    for cell, layers in varied.items():
-        ratios = [np.log(above / np.maximum(below, 1e-12)) for below, above in pairwise(layers)]
-        measurements[_name(cell)] = np.min(ratios, 0)
-    rows = [_row(cell, results[cell], varied[cell]) for cell in config.cells]
-    pictures = {"layers": _bars(varied, baseline), "maps": _maps(results, config)}
-    return Outcome(measurements, pictures, {"variation": rows})
+    return np.concatenate([runs.final["accuracy"] for runs in results.runs.values()])
 
 
-def _row(cell: Cell, parts: list[dict[str, Any]], layers: list[np.ndarray]) -> dict[str, Any]:
-    row: dict[str, Any] = dict(zip(("types", "depth", "layers"), cell))
-    row["accuracy"] = float(gather(parts, "in_argmax").mean())
-    for place, values in enumerate(layers):
-        row[f"layer {place + 1}"] = float(values.mean())
-        row[f"layer {place + 1}, published"] = PUBLISHED[cell][place]
+@study.claim(Exact(below=0.5), at=TABLE, paper="0.047 to 0.225")
+def first_layer(results: Results) -> float:
+    """First-layer attention is nearly uniform, whatever the seed.
+
+    Largest mean variation of a first layer, over cells.
+    """
+    return max(float(layers[0].mean()) for layers in results.variation.values())
+
+
+@study.claim(Exact(above=1.0), at=TABLE, paper="7.0 to 25.7 against 3.33")
+def last_layer(results: Results) -> float:
+    """Last-layer attention varies more than random maps do.
+
+    Smallest mean variation of a last layer over that of random maps, over cells.
+    """
+    return min(float(layers[-1].mean()) for layers in results.variation.values()) / random_attention_variation(TOKENS)
+
+
+def increases(cell: Cell) -> Callable[[Results], np.ndarray]:
+    def measure(results: Results) -> np.ndarray:
+        if cell not in results.runs:
+            raise NotMeasured("this cell of the table was not trained")
+        ratios = [np.log(above / np.maximum(below, 1e-12)) for below, above in pairwise(results.variation[cell])]
+        return np.min(ratios, 0)
+
+    statement = "{} types, depth {}, {} layers: the higher the layer, the more its attention varies.".format(*cell)
+    quantity = "Ln of the smallest ratio of a layer's variation to that of the layer below, one value per seed."
+    measure.__doc__ = f"{statement}\n\n{quantity}"
+    return measure
+
+
+for cell, published in PUBLISHED.items():
+    study.claim(
+        Mean(above=0.0),
+        at=TABLE,
+        paper=" / ".join(f"{value:.3f}" for value in published),
+        presets=("quick", "full") if cell in QUICK else ("full",),
+        id="cell-{}-{}-{}".format(*cell),
+    )(increases(cell))
+
+
+@study.table
+def variation(results: Results) -> Rows:
+    return [_row(cell, runs, results.variation[cell]) for cell, runs in results.runs.items()]
+
+
+def _row(cell: Cell, runs: Runs, layers: list[np.ndarray]) -> Row:
+    row: Row = dict(zip(("types", "depth", "layers"), cell))
+    row["accuracy"] = float(runs.final["accuracy"].mean())
+    for layer, values in enumerate(layers, start=1):
+        row[f"layer {layer}"] = float(values.mean())
+        row[f"layer {layer}, published"] = PUBLISHED[cell][layer - 1] if cell in PUBLISHED else None
     return row
 
 
-def _bars(varied: dict[Cell, list[np.ndarray]], baseline: float) -> Any:
+@study.figure
+def layers(results: Results) -> Figure:
+    varied, baseline = results.variation, random_attention_variation(TOKENS)
     figure, (axis,) = figures.new(width=max(4.8, 1.1 * len(varied) + 1.6), height=3.2)
-    for place, (cell, layers) in enumerate(varied.items()):
-        for layer, values in enumerate(layers):
-            x = place + (layer - 1) * 0.25
-            axis.bar(x, values.mean(), width=0.22, color=figures.COLOURS[layer], label=_label(place, cell, layer))
-            axis.plot([x - 0.11, x + 0.11], [PUBLISHED[cell][layer]] * 2, color="#222222", linewidth=1.6, linestyle="-")
+    for index, (cell, each) in enumerate(varied.items()):
+        for layer, values in enumerate(each):
+            _bar(axis, index + (layer - 1) * 0.25, layer, values, PUBLISHED.get(cell))
     axis.axhline(baseline, color="#555555", linestyle=":")
-    axis.annotate(
-        "random maps", (1.0, baseline), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
-    )
+    here = axis.get_yaxis_transform()
+    axis.text(1.0, baseline, "random maps", transform=here, ha="right", va="bottom", fontsize=8)
     axis.set_yscale("log")
     names = [f"{types} types\ndepth {depth}\n{layers} layers" for types, depth, layers in varied]
     axis.set_xticks(range(len(names)), names, fontsize=8)
@@ -149,18 +191,17 @@ def _bars(varied: dict[Cell, list[np.ndarray]], baseline: float) -> Any:
     return figure
 
 
-def _label(place: int, cell: Cell, layer: int) -> str | None:
-    """Each layer is named once: the first two by the first cell, the third by the second."""
-    named = place == 0 if layer < 2 else place == 1
-    return f"layer {layer + 1}" if named else None
+def _bar(axis: Axes, x: float, layer: int, values: np.ndarray, published: tuple[float, ...] | None) -> None:
+    """One layer's bar and its published line; each layer is named once in the legend."""
+    name = f"layer {layer + 1}"
+    named = name in axis.get_legend_handles_labels()[1]
+    axis.bar(x, values.mean(), width=0.22, color=figures.COLOURS[layer], label=None if named else name)
+    if published is not None:
+        axis.plot([x - 0.11, x + 0.11], [published[layer]] * 2, color="#222222", linewidth=1.6, linestyle="-")
 
 
-def _maps(results: dict[Cell, list[dict[str, Any]]], config: Settings) -> Any:
-    deepest = max(config.cells, key=lambda cell: cell[2])
-    maps = layer_maps(results[deepest], "sentence_maps")[-1]
-    shown = min(4, len(maps))
-    figure, axes = figures.new(columns=shown, width=2.5, height=2.6)
-    for seed, axis in enumerate(axes):
-        figures.heatmap(axis, maps[seed, 0], title=f"layer {deepest[2]}, seed {seed}", low=0.0, high=1.0, bar=False)
-        axis.set(xlabel="key", ylabel="query" if seed == 0 else "")
-    return figure
+@study.figure
+def maps(results: Results) -> Figure:
+    deepest = max(results.runs, key=lambda cell: cell[2])
+    last = results.runs[deepest].final["prefix_maps"][:, -1, 0]
+    return shared.draw_seeds(last, f"layer {deepest[2]}")

@@ -7,16 +7,18 @@ from sandlab.circuits.flip_flop.memory import memory_transformer
 from sandlab.lenses.ablation import accuracy_with_attention, head_importance, prune_heads
 from sandlab.lenses.dyck.bracket_attention import (
     attention_variation,
+    bracket_preference,
     closing_accuracy,
     random_attention_variation,
     random_causal_attention,
     stack_likeness,
+    variation_per_run,
 )
 from sandlab.worlds.dyck.language import Dyck
 from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
 
-def test_the_exact_circuit_closes_every_bracket_rightly() -> None:
+def test_the_exact_circuit_closes_every_bracket_correctly() -> None:
     tokens = Dyck(length=60).sample(20, rng=sl.rng(0)).inputs
     found = closing_accuracy(balanced_dyck(), tokens, 2)
     assert float(found["argmax"]) == 1.0 and float(found["threshold"]) == 1.0
@@ -32,7 +34,7 @@ def test_closing_accuracy_counts_positions_with_an_open_bracket_only() -> None:
     tokens = torch.tensor([[4, 0, 2, 3, 1]])  # START ( [ ] ): tops are none, (, [, (, none
     found = closing_accuracy(FirstType(), tokens, 2)
     assert float(found["argmax"]) == pytest.approx(2 / 3)
-    assert float(closing_accuracy(FirstType(), tokens[:, :3], 2, ends_only=True)["argmax"]) == 0.0
+    assert float(closing_accuracy(FirstType(), tokens[:, :3], 2, positions=[-1])["argmax"]) == 0.0
 
 
 @pytest.mark.parametrize(("length", "value"), [(15, 2.886), (16, 2.997), (19, 3.295), (20, 3.386)])
@@ -46,8 +48,11 @@ def test_the_random_baseline_has_its_closed_form(length: int, value: float) -> N
 
 def test_variation_is_the_mean_over_all_pairs_of_runs() -> None:
     maps = random_causal_attention(4, 6, rng=sl.rng(2))
-    brute = [((maps[a] - maps[b]) ** 2).sum() for a in range(4) for b in range(a)]
-    assert attention_variation(maps) == pytest.approx(float(sum(brute) / 6))
+    brute = torch.tensor([[float(((a - b) ** 2).sum()) for b in maps] for a in maps])
+    assert variation_per_run(maps).tolist() == pytest.approx((brute.sum(1) / 3).tolist())
+    assert attention_variation(maps) == pytest.approx(float(brute.sum() / 12))
+    several = maps.view(2, 2, 6, 6)  # two runs on two words
+    assert attention_variation(several) == pytest.approx(float((brute[0, 2] + brute[1, 3]) / 2))
     assert attention_variation(torch.stack([maps[0], maps[0]])) == 0.0
 
 
@@ -61,6 +66,16 @@ def test_attention_on_the_opener_is_perfectly_stack_like() -> None:
     assert float(stack_likeness(uniform, tokens, 2)["mass"]) < 0.3
     alike = stack_likeness(uniform, tokens, 2, same=True)["mass"]
     assert float(alike) > float(stack_likeness(uniform, tokens, 2)["mass"])
+
+
+def test_a_head_on_closing_brackets_prefers_them_and_a_uniform_one_nothing() -> None:
+    tokens = torch.tensor([[4, 0, 2, 3, 1]])  # START ( [ ] )
+    uniform = torch.ones(5, 5).tril()
+    uniform = (uniform / uniform.sum(-1, keepdim=True)).expand(1, 2, 5, 5)
+    assert float(bracket_preference(uniform, tokens, 2)) == pytest.approx(0, abs=1e-6)
+    closing = uniform.clone()
+    closing[0, 1, 3:] = torch.tensor([0, 0, 0, 1.0, 0])  # the last two queries of the second head look at ]
+    assert float(bracket_preference(closing, tokens, 2)) == pytest.approx((3 / 4 + 3 / 5) / 5)
 
 
 def test_a_memory_circuit_needs_its_attention() -> None:

@@ -1,0 +1,36 @@
+"""The study of balance and length."""
+
+import numpy as np
+from claim_cases import check
+from dyck_cases import SEEDS, measures_everything, runs, small
+from stand_in import LAB
+
+from sandlab.studies.dyck.balance import Results, rank_correlation, study
+
+RISING = np.linspace(0.0, 0.02, SEEDS)
+OTHER = {"drift": 0.1, "long_threshold": 0.7}
+
+
+def objective(violation: float, accuracy: float, sign: int, known: float = 0.99):
+    """Seeds whose violation rises while long accuracy rises or falls."""
+    rising = violation + RISING
+    return runs(
+        violation=rising, worst_violation=2 * rising, long_accuracy=accuracy + sign * RISING, accuracy=known, **OTHER
+    )
+
+
+def test_every_claim_can_hold_and_can_fail() -> None:
+    good = Results(objective(0.24, 0.8, -1), objective(0.1, 0.95, -1))
+    check(study, good, Results(objective(0.1, 0.8, 1, known=0.9), objective(0.24, 0.7, 1, known=0.9)),
+          Results(objective(0.1, 0.8, 1), objective(0.24, 0.95, 1)))  # fmt: skip
+
+
+def test_a_constant_has_no_rank_correlation() -> None:
+    assert rank_correlation(np.ones(4), np.arange(4)) == 0.0
+    assert rank_correlation(np.arange(4), -np.arange(4)) == -1.0
+
+
+def test_a_small_run_of_the_full_settings_measures_every_claim() -> None:
+    outcome = study.run(small(study.config("full")), LAB, "full")
+    measures_everything(study, outcome, "full")
+    assert set(outcome.figures) == {"balance"} and len(outcome.tables["models"]) == 4

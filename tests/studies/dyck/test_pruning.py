@@ -1,0 +1,25 @@
+"""The study of pruned networks."""
+
+import numpy as np
+from claim_cases import check
+from dyck_cases import measures_everything
+from stand_in import LAB
+
+from sandlab.studies.dyck.pruning import COPIES, Pruning, Results, Settings, study
+
+
+def results(slope: float, error: float) -> Results:
+    matrix = np.zeros((4, 60))
+    draws = [10 ** (slope * np.array(COPIES) + 0.01 * draw) for draw in range(5)]
+    return Results([Pruning(each, error, error, error, matrix, [matrix, matrix]) for each in draws])
+
+
+def test_every_claim_can_hold_and_can_fail() -> None:
+    check(study, results(-0.3, 0.01), results(0.0, 0.2))
+
+
+def test_a_small_run_measures_every_claim_and_errors_fall() -> None:
+    outcome = study.run(Settings(seeds=2, size=3), LAB, "quick")
+    measures_everything(study, outcome, "quick")
+    errors = outcome.results.linear_errors
+    assert bool((errors[:, -1] < 1e-2 * errors[:, 0]).all())

@@ -1,0 +1,31 @@
+"""What the studies of Dyck languages share."""
+
+from __future__ import annotations
+
+import torch
+
+from sandlab.learning.objectives import CrossEntropy
+from sandlab.learning.penalties import InvariantLogits, Penalised
+from sandlab.studies.dyck import _shared as shared
+from sandlab.worlds.dyck.language import Dyck
+from sandlab.worlds.dyck.nested_prefix import NestedPrefix
+
+
+def test_the_probe_word_nests_each_of_two_types_to_the_largest_depth() -> None:
+    assert shared.probe_word(2, 4)[0].tolist() == [4] + [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
+    assert bool(torch.as_tensor(Dyck(length=16, words="complete").accepts(shared.probe_word(2, 4)[0, 1:])))
+
+
+def test_the_penalty_asks_for_logits_that_nested_pairs_do_not_change() -> None:
+    world = Dyck(3, 2, words="bounded")
+    plain = shared.experiment(world, shared.minimal(world), steps=10, seeds=1, final=())
+    objective = shared.contrastive(plain, 0.2).training.objective
+    assert objective == Penalised(CrossEntropy(), (InvariantLogits(NestedPrefix(3, 2), 0.2),))
+
+
+def test_linear_positions_and_the_norm_of_the_theory_are_options_of_the_transformer() -> None:
+    plain, linear = (shared.transformer(shared.BOUNDED, linear=linear) for linear in (False, True))
+    assert (plain.positions, plain.readout_bias, plain.token_std) == ("none", False, None)
+    assert (linear.positions, linear.position_slope, linear.readout_bias) == ("learned-linear", 1 / 6000, True)
+    theory = shared.transformer(shared.BOUNDED, norm="attention-branch")
+    assert theory.norm == "attention-branch" and theory.token_std == 7**-0.5
