@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, choice, integer
 from sandlab.figures import COLOURS, style
 from sandlab.learning.nce.problem import NCEProblem
-from sandlab.lenses.nce.annulus import mean_distance
+from sandlab.lenses.nce.annulus import in_region, mean_distance
 from sandlab.registry import register
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from mpl_toolkits.mplot3d import Axes3D
 
-__all__ = ["NCELandscape", "animate_path", "draw_chasm", "draw_landscape", "draw_surface", "nce_landscape"]
+__all__ = [
+    "NCELandscape",
+    "animate_path",
+    "draw_annulus",
+    "draw_chasm",
+    "draw_landscape",
+    "draw_surface",
+    "nce_landscape",
+]
 
 _TITLES = {
     "log_loss": "log₁₀ of the loss",
@@ -78,9 +86,10 @@ def draw_landscape(
     what: str = "log_norm",
     *,
     paths: Mapping[str, Tensor | np.ndarray] | None = None,
+    optimum: tuple[float, float] | None = None,
     contours: int = 8,
 ) -> None:
-    """A heat map with contour lines of one of the three maps, and named paths (step, [b, c]) drawn on it."""
+    """A heat map with contour lines of one of the three maps; on it named paths (step, [b, c]) and the optimum."""
     values = landscape.values(what)
     axis.grid(False)
     mesh = axis.pcolormesh(landscape.b, landscape.c, values, shading="auto", rasterized=True, cmap="cividis")
@@ -92,9 +101,38 @@ def draw_landscape(
         colour, width = ("#ff6b6b", "#ffffff", "#7ee081", "#ffd166", "#9ad1ff")[index % 5], max(1.0, 2.8 - 0.5 * index)
         axis.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, label=name, linestyle="-")
         axis.plot(path[-1:, 0], path[-1:, 1], color=colour, marker="o", markersize=4)
+    if optimum is not None:
+        _mark_optimum(axis, optimum)
+    if paths or optimum:
+        dark: Any = {"facecolor": "#333333", "edgecolor": "none", "labelcolor": "white", "framealpha": 0.8}
+        axis.legend(loc="upper left", frameon=True, fontsize=8, **dark)
     axis.set(xlabel="slope b", ylabel="log-partition c")
     axis.set_xlim(landscape.b[0], landscape.b[-1])
     axis.set_ylim(landscape.c[0], landscape.c[-1])
+
+
+def draw_annulus(axis: Axes, distance: float) -> None:
+    """The annulus A (red) around the optimum inside the region V (grey) of the expansions; green: within 0.1R.
+
+    Source: Liu 2024 (thesis), figure 4.1.
+    """
+    optimum, reach = np.array([distance, distance**2 / 2]), 0.32 * distance
+    b, c = (np.linspace(centre - reach, centre + reach, 400) for centre in optimum)
+    inside = in_region(torch.from_numpy(np.stack(np.meshgrid(b, c), -1)), distance).numpy()
+    axis.grid(False)
+    axis.contourf(b, c, inside.astype(float), levels=[0.5, 1.5], colors=["#dcdcdc"])
+    angle = np.linspace(0, 2 * np.pi, 200)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    for share, colour, label in ((0.2, "#e57373", "annulus A"), (0.1, "#81c784", "within 0.1R")):
+        axis.fill(*(optimum[:, None] + share * distance * circle), color=colour, label=label)
+    _mark_optimum(axis, (distance, distance**2 / 2))
+    axis.fill([], [], color="#dcdcdc", label="region V")
+    axis.set(xlabel="slope b", ylabel="log-partition c", title="annulus inside the region", aspect="equal")
+    axis.legend(loc="upper left", fontsize=8, frameon=True)
+
+
+def _mark_optimum(axis: Axes, optimum: tuple[float, float]) -> None:
+    axis.plot(*optimum, marker="o", color="#ff9800", markersize=6, linestyle="none", label="optimum")
 
 
 def draw_surface(

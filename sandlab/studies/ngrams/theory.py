@@ -15,6 +15,7 @@ zeros of directions without effect there are negative eigenvalues, products of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from sandlab.models.base import seeded
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
+from sandlab.registry import kebab
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.ngrams._shared import SOURCE, estimator_losses
 from sandlab.studies.study import Lab, Study
@@ -40,6 +42,8 @@ from sandlab.worlds.ngrams.estimators import CountingEstimator, ngram_name
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 LAG_SETS = ((), (1,), (2,), (1, 2))
+LEMMAS: dict[str, Callable[[], float]] = {}
+"""Claim → function that computes its number."""
 POINTS = InContextNgrams(states=3, order=2, length=64, concentration=0.5)  # the task of the points' losses
 
 
@@ -79,19 +83,12 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Results:
-    """The sampled parts, the losses of the estimators, and the errors of the exact parts."""
+    """The sampled parts, the losses of the estimators, and the numbers of the exact lemmas."""
 
     settings: Settings
     sampled: list[Sampled]
     levels: dict[str, float]
-    suffix: theory.Stationarity
-    subset: theory.Stationarity
-    score_form: float
-    first_layer: float
-    second_layer: float
-    attention_derivatives: float
-    stationary: float
-    all_heads: float
+    exact: dict[str, float]
 
     @property
     def limits(self) -> np.ndarray:
@@ -111,21 +108,8 @@ class SampledJob:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [SampledJob(seed, settings) for seed in range(settings.seeds)]
-    chain = MarkovChain.random(2, 2, seed=1)
-    suffix, subset = (theory.stationarity_condition(suffix_table(chain, lags), chain, 4, lags) for lags in ((1,), (2,)))
-    return Results(
-        settings=settings,
-        sampled=lab.map(sample, jobs, label="sampled parts"),
-        levels=estimator_losses(POINTS),
-        suffix=suffix,
-        subset=subset,
-        score_form=score_form(),
-        first_layer=lemmas.look_back_error(ngram_estimator(3, 2, 12, temperature=3.0), (1, 2), 3.0),
-        second_layer=second_layer(),
-        attention_derivatives=attention_derivatives(),
-        stationary=stationary_residual(),
-        all_heads=all_heads(),
-    )
+    sampled = lab.map(sample, jobs, label="sampled parts")
+    return Results(settings, sampled, estimator_losses(POINTS), {name: compute() for name, compute in LEMMAS.items()})
 
 
 def sample(job: SampledJob) -> Sampled:
@@ -148,7 +132,35 @@ def point(order: int, temperature: float) -> SimplifiedTransformer:
     return ngram_estimator(3, order, POINTS.length, heads=2, temperature=temperature, floor=1e-8)
 
 
+def lemma(relation: Exact, at: str) -> Callable[[Callable[[], float]], Callable[[], float]]:
+    """Claim a number that is computed exactly, whatever the settings: `collect` calls the decorated function."""
+
+    def add(compute: Callable[[], float]) -> Callable[[], float]:
+        name = kebab(compute.__name__)
+        LEMMAS[name] = compute
+
+        def measure(results: Results) -> float:
+            return results.exact[name]
+
+        measure.__doc__ = compute.__doc__
+        study.claim(relation, at=at, id=name)(measure)
+        return compute
+
+    return add
+
+
+def stationarity(lags: tuple[int, ...]) -> theory.Stationarity:
+    """Of the predictor that sees the tokens at `lags` of a binary chain of order 2, by enumeration."""
+    chain = MarkovChain.random(2, 2, seed=1)
+    return theory.stationarity_condition(suffix_table(chain, lags), chain, 4, lags)
+
+
+@lemma(Exact(below=1e-10), at="Lemma 3")
 def score_form() -> float:
+    """For a model whose outputs are distributions the gradient is E⟨p_θ − p, ∂ log p_θ⟩.
+
+    Largest difference from automatic differentiation, over all sequences, with and without softmax.
+    """
     batch = theory.enumerate_world(InContextNgrams(2, 2, 6, 1.0))
     with seeded(0):
         simplified = SimplifiedTransformer(vocab=2, length=6, floor=1e-300).double()
@@ -156,100 +168,73 @@ def score_form() -> float:
     return max(lemmas.score_form_error(model, batch) for model in (simplified, softmax))
 
 
+@lemma(Exact(below=1e-12), at="Proposition 3")
+def suffix_stationary() -> float:
+    """A predictor that sees a suffix and outputs its exact distribution is a stationary point.
+
+    Gradient norm by enumeration, one lag, binary chain of order 2.
+    """
+    return stationarity((1,)).gradient_norm
+
+
+@lemma(Exact(below=1e-12), at="Remark C.2")
+def subset_stationary() -> float:
+    """So is one that sees any other set of positions.
+
+    Gradient norm by enumeration, lag 2 alone.
+    """
+    return stationarity((2,)).gradient_norm
+
+
+@lemma(Exact(above=0.05), at="§3")
+def not_optimal() -> float:
+    """Neither is the optimum.
+
+    Smaller of their largest differences from the distribution given the whole past.
+    """
+    return min(stationarity(lags).oracle_gap for lags in ((1,), (2,)))
+
+
+@lemma(Exact(below=1e-12), at="Lemma B.1")
+def first_layer() -> float:
+    """A look-back head has weight e^c/(i − 1 + e^c) on its target and 1/(i − 1 + e^c) elsewhere.
+
+    Largest difference from the model's attention.
+    """
+    return lemmas.look_back_error(ngram_estimator(3, 2, 12, temperature=3.0), (1, 2), 3.0)
+
+
+@lemma(Exact(equals=0.0, within=0.0), at="Lemma B.1, with the softness of the first layer")
 def second_layer() -> float:
+    """The matching head's weights lie within e^{−c} of uniform attention to the matches.
+
+    Largest violation of the bounds, c = 12 and 16, orders 1 and 2.
+    """
     tokens = InContextNgrams(3, 2, 64, 1.0).sample(64, rng=rng(0, "bounds")).inputs
     cases = [(order, c) for order in (1, 2) for c in (12.0, 16.0)]
     return max(lemmas.matching_excess(ngram_estimator(3, k, 64, temperature=c), k, tokens, c) for k, c in cases)
 
 
+@lemma(Exact(below=1e-10), at="Appendix G")
 def attention_derivatives() -> float:
+    """The derivatives of one attention head have the printed closed form.
+
+    Largest difference from automatic differentiation.
+    """
     generator, shapes = rng(0, "head"), ((3, 4), (3, 4), (5, 4), (6, 4))
     query, key, value, stream = (torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes)
     return jacobians.attention_jacobian_error(stream, query, key, value)
 
 
-def stationary_residual() -> float:
-    kernels = InContextNgrams(3, 2, 8, 0.5).sample(30, rng=rng(0, "kernels")).truth["kernels"]
-    probs = stationary_distribution(kernels)
-    return float(((probs.unsqueeze(1) @ lifted_chain(kernels)).squeeze(1) - probs).abs().max())
-
-
-def all_heads(length: int = 200, c: float = 30.0) -> float:
-    batch = InContextNgrams(3, 2, length, 1.0).sample(150, rng=rng(2, "all heads"))
-    batch = batch[theory.covered(batch.inputs, 3, 1)]
-    return max(lemmas.key_gradient_errors(all_heads_bigram(3, 2, length, temperature=c), batch, (1, 1), c))
-
-
-@study.claim(Exact(below=1e-10), at="Lemma 3", id="score-form")
-def has_score_form(results: Results) -> float:
-    """For a model whose outputs are distributions the gradient is E⟨p_θ − p, ∂ log p_θ⟩.
-
-    Largest difference from automatic differentiation, over all sequences, with and without softmax.
-    """
-    return results.score_form
-
-
-@study.claim(Exact(below=1e-12), at="Proposition 3")
-def suffix_stationary(results: Results) -> float:
-    """A predictor that sees a suffix and outputs its exact distribution is a stationary point.
-
-    Gradient norm by enumeration, one lag, binary chain of order 2.
-    """
-    return results.suffix.gradient_norm
-
-
-@study.claim(Exact(below=1e-12), at="Remark C.2")
-def subset_stationary(results: Results) -> float:
-    """So is one that sees any other set of positions.
-
-    Gradient norm by enumeration, lag 2 alone.
-    """
-    return results.subset.gradient_norm
-
-
-@study.claim(Exact(above=0.05), at="§3")
-def not_optimal(results: Results) -> float:
-    """Neither is the optimum.
-
-    Smaller of their largest differences from the distribution given the whole past.
-    """
-    return min(results.suffix.oracle_gap, results.subset.oracle_gap)
-
-
-@study.claim(Exact(below=1e-12), at="Lemma B.1")
-def first_layer(results: Results) -> float:
-    """A look-back head has weight e^c/(i − 1 + e^c) on its target and 1/(i − 1 + e^c) elsewhere.
-
-    Largest difference from the model's attention.
-    """
-    return results.first_layer
-
-
-@study.claim(Exact(equals=0.0, within=0.0), at="Lemma B.1, with the softness of the first layer", id="second-layer")
-def second_layer_within_bounds(results: Results) -> float:
-    """The matching head's weights lie within e^{−c} of uniform attention to the matches.
-
-    Largest violation of the bounds, c = 12 and 16, orders 1 and 2.
-    """
-    return results.second_layer
-
-
-@study.claim(Exact(below=1e-10), at="Appendix G", id="attention-derivatives")
-def head_derivatives(results: Results) -> float:
-    """The derivatives of one attention head have the printed closed form.
-
-    Largest difference from automatic differentiation.
-    """
-    return results.attention_derivatives
-
-
-@study.claim(Exact(below=1e-12), at="Appendix H")
-def stationary_law(results: Results) -> float:
+@lemma(Exact(below=1e-12), at="Appendix H")
+def stationary_law() -> float:
     """The distribution of the lifted chain is stationary and its windows are shift invariant.
 
     Largest |πᵀT − πᵀ|, 30 random kernels of order 2.
     """
-    return results.stationary
+    kernels = InContextNgrams(3, 2, 8, 0.5).sample(30, rng=rng(0, "kernels")).truth["kernels"]
+    probs = stationary_distribution(kernels)
+    return float(((probs.unsqueeze(1) @ lifted_chain(kernels)).squeeze(1) - probs).abs().max())
 
 
 @study.claim(Mean(below=0.02), at="Lemma H.5")
@@ -261,13 +246,15 @@ def counts_converge(results: Results) -> np.ndarray:
     return results.limits[:, :, -1].max(1)
 
 
-@study.claim(Exact(below=1e-9), at="Appendix F")
-def all_heads_stationary(results: Results) -> float:
+@lemma(Exact(below=1e-9), at="Appendix F")
+def all_heads_stationary() -> float:
     """The bigram point with all heads on one lag is near-stationary in the same way.
 
     Largest difference of its gradient from the closed form, on sequences that show every symbol.
     """
-    return results.all_heads
+    batch = InContextNgrams(3, 2, 200, 1.0).sample(150, rng=rng(2, "all heads"))
+    batch = batch[theory.covered(batch.inputs, 3, 1)]
+    return max(lemmas.key_gradient_errors(all_heads_bigram(3, 2, 200, temperature=30.0), batch, (1, 1), 30.0))
 
 
 @study.claim(Mean(above=0.0), at="§4.1")
