@@ -16,9 +16,10 @@ from torch import Tensor
 
 from sandlab.errors import integer, number
 from sandlab.models.flip_flop.linear_memory import LinearPositionMemory
+from sandlab.random import rng
 from sandlab.registry import register
 
-__all__ = ["LinearPositionHead", "dilution_bound", "largest_attention"]
+__all__ = ["LinearPositionHead", "dilution_bound", "dilution_excess", "failure_gap", "largest_attention"]
 
 
 @register("lenses")
@@ -67,6 +68,14 @@ class LinearPositionHead:
         query, key = model.query.weight.detach().double(), model.key.weight.detach().double()
         parts = tokens @ query[:, :-1].mT, tokens @ key[:, :-1].mT
         return cls(*parts, query[:, -1], key[:, -1], model.config.scale)
+
+    @classmethod
+    def memory_unit(cls, curvature: float, scale: float = 64.0) -> LinearPositionHead:
+        """score(T→j) = −2·1[no-op] + j/C + κTj/C²: a head that finds the latest write, with a tunable curvature κ."""
+        query = torch.tensor([[1.0, 1.0, 0.0]] * 3, dtype=torch.float64)
+        key = torch.tensor([[-2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+        query_position, key_position = torch.tensor([[0.0, 0.0, curvature], [0.0, 1.0, 1.0]], dtype=torch.float64)
+        return cls(query, key, query_position, key_position, scale)
 
     def scores(self, tokens: Int[Tensor, "time"]) -> Float[Tensor, "time"]:
         """s_{T→j} for the last query T and every key j."""
@@ -119,6 +128,31 @@ class LinearPositionHead:
     @property
     def _lean(self) -> float:
         return float(self.query_tokens[0] @ self.key_position)
+
+
+def dilution_excess(heads: int) -> float:
+    """Largest attention weight of random heads minus `dilution_bound`: not above 0."""
+    generator, excess = rng(1), []
+    for index in range(heads):
+        length, norm = 8 + index % 200, 0.5 + (index % 40) / 8
+        vectors = torch.randn(length, 6, generator=generator, dtype=torch.float64)
+        matrix = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+        matrix = matrix * norm / torch.linalg.matrix_norm(matrix, 2)
+        weight = largest_attention(vectors / vectors.norm(dim=1, keepdim=True), matrix)
+        excess.append(weight - dilution_bound(norm, length))
+    return max(excess)
+
+
+def failure_gap(heads: int) -> int:
+    """Largest difference between predicted and measured failure lengths of random heads, up to length 100."""
+    gaps = []
+    for seed in range(heads):
+        tokens = torch.randn(2, 3, 4, generator=rng(seed, "tokens"), dtype=torch.float64)
+        positions = torch.randn(2, 4, generator=rng(seed, "positions"), dtype=torch.float64)
+        head = LinearPositionHead(*tokens, *positions, scale=16.0)
+        both = zip(head.failure_lengths(100), head.measured_failure_lengths(100))
+        gaps += [abs((predicted or 101) - (measured or 101)) for predicted, measured in both]
+    return max(gaps)
 
 
 def _first(lengths: np.ndarray, wrong: np.ndarray) -> int | None:

@@ -74,7 +74,7 @@ def wrong_targets(model: nn.Module, batch: Batch, *, among: slice | None = None)
 
 
 @overload
-def tail_error(  # type: ignore[overload-overlap]
+def tail_error(
     model: Population,
     world: World,
     *,

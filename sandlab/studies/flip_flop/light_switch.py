@@ -1,222 +1,182 @@
-"""Alice, Bob and the light switch: the flip-flop in English, put to language models."""
+"""Alice, Bob and the light switch: the flip-flop in English, as a prompt for language models.
+
+Alice turns the light on or off, Bob eats, and after many sentences: "The light is turned". The published figure asks
+GPT-2 to GPT-NeoX-20B; those weights cannot be shipped. `--set folder=SMALL,LARGE` asks causal Hugging Face models in
+local folders, each prompt one complete story of 16 tokens followed by the question. Without folders, a two-layer
+word-level transformer is trained here on short stories and asked longer ones (the dotted line is the length it was
+trained on): the protocol is the same, the model is a stand-in, and the claims about the published models count as not
+run. Answers of a chat model to `worlds.chat_prompt`, collected by hand, are given by `--set chat=…`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.training import train
-from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader, Reader, WordReader, light_switch_accuracy
-from sandlab.models.base import seeded
-from sandlab.models.transformer import Transformer
-from sandlab.random import rng
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.studies.study import Lab, Outcome, study
-from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop.language import FlipFlop, light_switch_text
-
-VOCABULARY = (
-    ".",
-    "Alice",
-    "Bob",
-    "The",
-    "a",
-    "an",
-    "apple",
-    "banana",
-    "eats",
-    "is",
-    "light",
-    "off",
-    "on",
-    "the",
-    "turned",
-    "turns",
-)
+from sandlab.learning.experiment import Experiment, Training
+from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader
+from sandlab.lenses.flip_flop.probes import StoryAccuracy, story_accuracy
+from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.flip_flop._shared import SOURCE, untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.flip_flop.light_switch import VOCABULARY, LightSwitchStory
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A small word-level model trained on strings of up to `trained` tokens.
+    """Word-level models to be trained, or given ones, and the stories they are asked.
 
-    `folder`: local Hugging Face models to be asked instead, several with commas between them, from small to large;
-    `demonstration` is the length of the complete story that they are shown first.
+    folder          local Hugging Face models to be asked instead, separated by commas, from small to large
+    demonstration   length of the complete story that those are shown first
+    chat            answers of a chat model: (length of the string in tokens, share of right answers)
     """
 
-    seeds: int = 5
-    trained: int = 16
+    model: Experiment
     lengths: tuple[int, ...] = (8, 16, 32, 64)
     prompts: int = 200
-    steps: int = 700
     folder: str = ""
     demonstration: int = 16
+    chat: tuple[tuple[int, float], ...] = ()
 
 
-@dataclass(frozen=True)
-class ReaderJob:
-    seed: int
-    device: str
-    trained: int
-    lengths: tuple[int, ...]
-    prompts: int
-    steps: int
-    folder: str
-    demonstration: int
+def word_model(trained: int, steps: int) -> Experiment:
+    return Experiment(
+        world=LightSwitchStory(trained),
+        model=TransformerConfig(vocab=len(VOCABULARY), length=1024, layers=2, heads=2, width=64, positions="rotary"),
+        training=Training(steps, batch_size=32, lr=2e-3, schedule="linear", warmup=50, evals=1, eval_examples=64),
+        seeds=5,
+    )
 
 
-@dataclass(frozen=True)
-class Story:
-    """Flip-flop strings told in English, one token per word; the state words "on" and "off" of reads count."""
-
-    length: int
-    ignore: float = 0.8
-
-    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
-        batch = FlipFlop.ignoring(self.ignore, length=self.length).sample(n, rng=rng)
-        strings = torch.cat([batch.inputs, batch.targets[:, -1:]], 1)
-        table, sizes = (part.to(rng.device) for part in _sentences())
-        which = 2 * strings[:, 0::2] + strings[:, 1::2] - 3
-        ends = sizes[which].cumsum(1)
-        longest = 6 * which.shape[1]
-        # Every sentence is written at its place; the blanks of shorter ones fall beyond the end of the story.
-        place = (ends - sizes[which]).unsqueeze(-1) + torch.arange(6, device=rng.device)
-        place = torch.where(torch.arange(6, device=rng.device) < sizes[which].unsqueeze(-1), place, longest)
-        tokens = torch.zeros(n, longest + 1, dtype=torch.long, device=rng.device)
-        tokens.scatter_(1, place.flatten(1), table[which].flatten(1))
-        inputs, targets = tokens[:, : longest - 1], tokens[:, 1:longest]
-        return Batch(inputs, targets, inputs == VOCABULARY.index("turned"))
-
-
-@cache
-def _sentences() -> tuple[torch.Tensor, torch.Tensor]:
-    """The six sentences as words (instruction · 2 + symbol; blanks are 0), and how many words each has."""
-    strings = torch.tensor([[kind, 3 + symbol] for kind in range(3) for symbol in range(2)])
-    texts = light_switch_text(strings, ask=False)
-    rows = [[VOCABULARY.index(word) for word in text.replace(".", " .").split()] for text in texts]
-    table = torch.tensor([row + [0] * (6 - len(row)) for row in rows])
-    return table, torch.tensor([len(row) for row in rows])
-
-
-def read_stories(job: ReaderJob) -> dict[str, Any]:
-    """Accuracy at each length, of a trained word model or of the model in `folder`."""
-    reader: Reader
-    if job.folder:
-        reader = HuggingFaceReader(job.folder, job.device)
-    else:
-        with seeded(job.seed):
-            model = Transformer(vocab=len(VOCABULARY), length=1024, layers=2, heads=2, width=64, positions="rotary")
-        model = model.to(job.device)
-        train(
-            model, Story(job.trained), steps=job.steps, batch_size=32, lr=2e-3, schedule="linear", warmup=50,
-            rng=rng(job.seed, "stories", device=job.device),
-        )  # fmt: skip
-        reader = WordReader(model, VOCABULARY)
-    shown = job.demonstration if job.folder else 0
-    rates = [
-        light_switch_accuracy(
-            reader, length=length, prompts=job.prompts, demonstration=shown, rng=rng(job.seed, "test")
-        )
-        for length in job.lengths
-    ]
-    return {"accuracy": np.array([1 - rate.rate for rate in rates])}
-
-
-@study(
+QUICK = Settings(word_model(16, steps=700))
+study = Study(
     "flip-flop/light-switch",
     title="Told in English, the flip-flop gets harder with every sentence",
-    source=f"{SOURCE}, Figure 2 (right, result R3)",
-    quick=Settings(),
-    full=Settings(seeds=5, trained=32, lengths=(8, 16, 32, 64, 128), prompts=500, steps=4000),
-    claims=[
-        Claim(
-            "short",
-            "A language model answers short stories.",
-            f"{SOURCE}, (R3)",
-            "accuracy at the shortest length",
-            Above(0.8),
-        ),
-        Claim(
-            "decays",
-            "Accuracy falls with the length of the story.",
-            f"{SOURCE}, (R3)",
-            "accuracy at the shortest minus at the longest length",
-            Above(0.0),
-            paper="all models decay with length, none is robust",
-        ),
-        Claim(
-            "published-models-decay",
-            "Accuracy of GPT-2, GPT-2-large, GPT-2-xl, Pythia-12B and GPT-NeoX-20B falls with the story's length.",
-            f"{SOURCE}, (R3)",
-            "accuracy at the shortest minus at the longest length, one value per given model",
-            Above(0.0),
-            paper="all decay",
-            presets=(),
-        ),
-        Claim(
-            "chat-dialogue",
-            "A chat model that is told the rules answers strings of up to about 400 tokens and errs on longer ones.",
-            f"{SOURCE}, Figure 8 (a dialogue; the question is `worlds.chat_prompt`)",
-            "accuracy up to 400 tokens minus accuracy beyond",
-            Above(0.0),
-            exact=True,
-            paper="right up to about 400 tokens",
-            presets=(),
-        ),
-        Claim(
-            "larger-is-better",
-            "Larger published models answer more stories than smaller ones.",
-            f"{SOURCE}, (R3)",
-            "mean accuracy of the last given model minus that of the first",
-            Above(0.0),
-            exact=True,
-            paper="larger is better",
-            presets=(),
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 2 (right, result R3)",
+    quick=QUICK,
+    full=Settings(word_model(32, steps=4000), lengths=(8, 16, 32, 64, 128), prompts=500),
+    null=replace(QUICK, model=untrained(QUICK.model)),
 )
-def light_switch(config: Settings, lab: Lab) -> Outcome:
-    """Alice turns the light on or off, Bob eats, and after many sentences: "The light is turned".
 
-    The published figure asks GPT-2 to GPT-NeoX-20B; those weights cannot be shipped. `--set folder=SMALL,LARGE` asks
-    causal Hugging Face models in local folders, each prompt one complete story of 16 tokens followed by the question.
-    Without folders, a two-layer word-level transformer is trained here on short stories and asked longer ones (the
-    dotted line is the length it was trained on): the protocol is the same, the model is a stand-in, and the claims
-    about the published models count as not run.
-    """
-    folders = [folder for folder in config.folder.split(",") if folder]
-    asked = [(0, folder) for folder in folders] or [(seed, "") for seed in range(config.seeds)]
-    jobs = [
-        ReaderJob(
-            seed, lab.device, config.trained, config.lengths, config.prompts, config.steps, folder,
-            config.demonstration,
-        )
-        for seed, folder in asked
-    ]  # fmt: skip
-    found = lab.map(read_stories, jobs, label="stories")
-    accuracy = np.stack([result["accuracy"] for result in found])
-    fall = accuracy[:, 0] - accuracy[:, -1]
-    measurements: dict[str, Any] = {"short": accuracy[:, 0], "decays": fall}
+
+@dataclass(frozen=True)
+class FolderJob:
+    """The stories of some settings, for the Hugging Face model in one folder."""
+
+    settings: Settings
+    folder: str
+    device: str
+
+
+def ask_folder(job: FolderJob) -> list[float]:
+    """Accuracy at each length."""
+    reader, stories = HuggingFaceReader(job.folder, job.device), job.settings
+    return story_accuracy(reader, stories.lengths, stories.prompts, stories.demonstration)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Accuracy (model, length) of the models trained here, or of those in `folders`."""
+
+    accuracy: np.ndarray
+    lengths: tuple[int, ...]
+    trained: int
+    folders: list[str]
+    chat: tuple[tuple[int, float], ...] = ()
+
+    def published(self) -> np.ndarray:
+        if not self.folders:
+            raise NotMeasured("no folder with a Hugging Face model was given")
+        return self.accuracy
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    folders = [folder for folder in settings.folder.split(",") if folder]
     if folders:
-        measurements["published-models-decay"] = fall
-        measurements["larger-is-better"] = float(accuracy[-1].mean() - accuracy[0].mean())
-    figure, (axis,) = figures.new()
-    if folders:
-        for folder, row in zip(folders, accuracy):
-            axis.plot(config.lengths, row, "o-", label=folder.rstrip("/").split("/")[-1])
+        jobs = [FolderJob(settings, folder, lab.device) for folder in folders]
+        accuracy = np.array(lab.map(ask_folder, jobs, label="stories"))
     else:
-        figures.band(axis, config.lengths, accuracy, label="word model trained here")
-        axis.axvline(config.trained, color="#555555", linestyle=":")
+        probe = StoryAccuracy(settings.lengths, settings.prompts)
+        accuracy = lab.train(replace(settings.model, final=(probe,)), label="stories").final["accuracy"]
+    assert isinstance(settings.model.world, LightSwitchStory)
+    return Results(accuracy, settings.lengths, settings.model.world.length, folders, settings.chat)
+
+
+@study.claim(Mean(above=0.8), at="(R3)")
+def short(results: Results) -> np.ndarray:
+    """A language model answers short stories.
+
+    Accuracy at the shortest length.
+    """
+    return results.accuracy[:, 0]
+
+
+@study.claim(Mean(above=0.0), at="(R3)", paper="all models decay with length, none is robust")
+def decays(results: Results) -> np.ndarray:
+    """Accuracy drops with the length of the story.
+
+    Accuracy at the shortest minus at the longest length.
+    """
+    return results.accuracy[:, 0] - results.accuracy[:, -1]
+
+
+@study.claim(Mean(above=0.0), at="(R3)", paper="all decay", presets=())
+def published_models_decay(results: Results) -> np.ndarray:
+    """Accuracy of GPT-2, GPT-2-large, GPT-2-xl, Pythia-12B and GPT-NeoX-20B drops with the story's length.
+
+    Accuracy at the shortest minus at the longest length, one value per given model.
+    """
+    return results.published()[:, 0] - results.published()[:, -1]
+
+
+@study.claim(
+    Exact(above=0.0),
+    at="Figure 8 (a dialogue; the question is `worlds.chat_prompt`)",
+    paper="right up to about 400 tokens",
+    presets=(),
+)
+def chat_dialogue(results: Results) -> float:
+    """A chat model that is told the rules answers strings of up to about 400 tokens and errs on longer ones.
+
+    Accuracy up to 400 tokens minus accuracy beyond.
+    """
+    if not results.chat:
+        raise NotMeasured("no answers of a chat model were given")
+    lengths, right = np.array(results.chat).T
+    return float(right[lengths <= 400].mean() - right[lengths > 400].mean())
+
+
+@study.claim(Exact(above=0.0), at="(R3)", paper="larger is better", presets=())
+def larger_is_better(results: Results) -> float:
+    """Larger published models answer more stories than smaller ones.
+
+    Mean accuracy of the last given model minus that of the first.
+    """
+    return float(results.published()[-1].mean() - results.published()[0].mean())
+
+
+@study.table
+def accuracy(results: Results) -> Rows:
+    names = results.folders or [f"trained here, seed {seed}" for seed in range(len(results.accuracy))]
+    lengths = list(map(str, results.lengths))
+    return [{"model": name, **dict(zip(lengths, row.tolist()))} for name, row in zip(names, results.accuracy)]
+
+
+@study.figure
+def accuracy_by_length(results: Results) -> dict[str, Figure]:
+    figure, (axis,) = figures.new()
+    for folder, row in zip(results.folders, results.accuracy):
+        axis.plot(results.lengths, row, "o-", label=folder.rstrip("/").split("/")[-1])
+    if not results.folders:
+        figures.band(axis, results.lengths, results.accuracy, label="word model trained here")
+        axis.axvline(results.trained, color="#555555", linestyle=":")
     axis.set_xscale("log", base=2)
     axis.set(xlabel="length of the flip-flop string (tokens)", ylabel="accuracy of the last read", ylim=(0.4, 1.02))
     axis.legend()
-    rows = [
-        {"model": folder or f"trained here, seed {seed}", **{str(n): float(a) for n, a in zip(config.lengths, row)}}
-        for (seed, folder), row in zip(asked, accuracy)
-    ]
-    return Outcome(measurements, {"accuracy": figure}, {"accuracy": rows})
+    return {"accuracy": figure}

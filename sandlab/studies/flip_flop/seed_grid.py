@@ -1,107 +1,116 @@
-"""Whose fault is a glitch: of the data's order, or of the initial weights?"""
+"""Whether a glitch is due to the order of the data or to the initial weights.
+
+A grid of runs whose rows share the stream of strings and whose columns share the initial weights. The two seeds are
+independent generators. Each panel shows the error on the dense tail (solid) and on the sparse one (dashed). The table
+gives the two-way analysis of variance of the final error.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
+from matplotlib.figure import Figure
+from torch import nn
 
 from sandlab import figures
-from sandlab.studies.claims import Above, Claim
-from sandlab.studies.flip_flop.runs import SOURCE, Run, train_run
-from sandlab.studies.study import Lab, Outcome, study
-
-RUN = Run(steps=900)
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.models.base import Model, build, seeded
+from sandlab.studies.claims import Exact
+from sandlab.studies.flip_flop._shared import SOURCE, language_model, larger_tail, untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.flip_flop.language import FlipFlop
 
 
 @dataclass(frozen=True)
-class Settings:
-    """A square grid: data seeds × model seeds."""
+class InitialWeights:
+    """Gives every member the weights of one seed; members then differ in their data alone."""
 
-    seeds: int = 2
-    run: Run = RUN
+    seed: int
+
+    def __call__(self, model: nn.Module) -> None:
+        assert isinstance(model, Model)
+        with seeded(self.seed):
+            model.load_state_dict(build(model.config).state_dict())
 
 
-@study(
+SHORT, LONG = FlipFlop.ignoring(0.8, length=64), FlipFlop.ignoring(0.8, length=128)
+QUICK = language_model(SHORT, steps=900, seeds=2)
+study = Study(
     "flip-flop/seed-grid",
     title="Glitches depend on the order of the data and on the initial weights alike",
-    source=f"{SOURCE}, Figure 7 (left)",
-    quick=Settings(),
-    full=Settings(seeds=5, run=Run(length=128, steps=2000, targets=100_000, checks=30)),
-    claims=[
-        Claim(
-            "data-order",
-            "With the same initial weights, another order of the data gives another tail error.",
-            f"{SOURCE}, Figure 7",
-            "standard deviation over data seeds of the larger tail error, mean over models",
-            Above(0.0),
-            exact=True,
-        ),
-        Claim(
-            "initial-weights",
-            "With the same data, other initial weights give another tail error.",
-            f"{SOURCE}, Figure 7",
-            "standard deviation over model seeds of the larger tail error, mean over data seeds",
-            Above(0.0),
-            exact=True,
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 7 (left)",
+    quick=QUICK,
+    full=language_model(LONG, steps=2000, reads=100_000, evals=30, seeds=5),
+    null=untrained(QUICK),
 )
-def seed_grid(config: Settings, lab: Lab) -> Outcome:
-    """A grid of runs whose rows share the stream of strings and whose columns share the initial weights.
 
-    The two seeds are independent generators. Each panel shows the error on the dense tail (solid) and on the sparse
-    one (dashed). The table gives the two-way analysis of variance of the final error.
+
+@dataclass(frozen=True)
+class Results:
+    """One entry per seed of the weights, with one run per seed of the data."""
+
+    columns: list[Runs]
+
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """Larger tail error (data, weights)."""
+        return np.stack([larger_tail(runs.final) for runs in self.columns], 1)
+
+
+@study.collect
+def collect(experiment: Experiment, lab: Lab) -> Results:
+    """A square grid: the seeds of the experiment are those of the data and those of the weights."""
+    columns = [replace(experiment, prepare=InitialWeights(seed)) for seed in experiment.seed_list]
+    return Results(lab.train(columns, label="data seed × weight seed"))
+
+
+@study.claim(Exact(above=0.0), at="Figure 7")
+def data_order(results: Results) -> float:
+    """With the same initial weights, another order of the data gives another tail error.
+
+    Standard deviation over data seeds of the larger tail error, mean over models.
     """
-    models = tuple(range(config.seeds))
-    together = lab.device != "cpu"
-    jobs = [
-        replace(config.run, seeds=models if together else (model,), data_seed=data, device=lab.device)
-        for data in range(config.seeds)
-        for model in ((0,) if together else models)
-    ]
-    found = lab.map(train_run, jobs, label="data seed × model seed")
-    size = config.seeds
-    final = {
-        name: np.concatenate([r["final"][name] for r in found]).reshape(size, size) for name in ("sparse", "dense")
-    }
-    worse = np.maximum(final["sparse"], final["dense"])
-    curves = {name: np.concatenate([r["curves"][name] for r in found]) for name in ("sparse", "dense")}
-    measurements = {
-        "data-order": float(worse.std(0, ddof=1).mean()),
-        "initial-weights": float(worse.std(1, ddof=1).mean()),
-    }
-    return Outcome(measurements, {"grid": _draw(found[0]["steps"], curves, size)}, {"variance": _variance(worse)})
+    return float(results.errors.std(0, ddof=1).mean())
 
 
-def _variance(values: np.ndarray) -> list[dict[str, Any]]:
+@study.claim(Exact(above=0.0), at="Figure 7")
+def initial_weights(results: Results) -> float:
+    """With the same data, other initial weights give another tail error.
+
+    Standard deviation over model seeds of the larger tail error, mean over data seeds.
+    """
+    return float(results.errors.std(1, ddof=1).mean())
+
+
+@study.table
+def variance(results: Results) -> Rows:
     """Sums of squares of a two-way layout with one observation per cell."""
-    mean = values.mean()
-    rows, columns = values.mean(1) - mean, values.mean(0) - mean
-    rest = values - mean - rows[:, None] - columns[None, :]
-    size = len(values)
-    parts = {
-        "data order": size * (rows**2).sum(),
-        "initial weights": size * (columns**2).sum(),
-        "both": (rest**2).sum(),
-    }
-    total = sum(parts.values())
+    errors = results.errors
+    data, weights = errors.mean(1) - errors.mean(), errors.mean(0) - errors.mean()
+    rest = errors - errors.mean() - data[:, None] - weights[None, :]
+    squares = (len(errors) * (data**2).sum(), len(errors) * (weights**2).sum(), (rest**2).sum())
+    shares = np.array(squares) / (sum(squares) or 1.0)
     return [
-        {"source": name, "sum of squares": float(value), "share": float(value / total) if total else 0.0}
-        for name, value in parts.items()
+        {"source": name, "sum of squares": float(square), "share": float(share)}
+        for name, square, share in zip(("data order", "initial weights", "both"), squares, shares)
     ]
 
 
-def _draw(steps: np.ndarray, curves: dict[str, np.ndarray], size: int) -> Any:
+@study.figure
+def grid(results: Results) -> Figure:
+    size = len(results.columns)
     figure, axes = figures.new(columns=size, rows=size, width=2.2, height=1.7)
-    for place, axis in enumerate(axes):
-        axis.plot(steps, curves["dense"][place], label="dense tail")
-        axis.plot(steps, curves["sparse"][place], linestyle="--", label="sparse tail")
+    for index, axis in enumerate(axes):
+        data, weights = divmod(index, size)
+        runs = results.columns[weights]
+        axis.plot(runs.eval_steps, runs.metrics["dense"][data], label="dense tail")
+        axis.plot(runs.eval_steps, runs.metrics["sparse"][data], linestyle="--", label="sparse tail")
         axis.set_yscale("symlog", linthresh=1e-3)
         axis.set_ylim(0, 1)
-        data, model = divmod(place, size)
-        axis.set_title(f"data {data}, weights {model}", fontsize=8.5)
+        axis.set_title(f"data {data}, weights {weights}", fontsize=8.5)
         axis.tick_params(labelsize=7)
     axes[0].legend(fontsize=7)
     return figure

@@ -1,171 +1,183 @@
-"""Sharpening makes one head the ideal memory head, and does not repair what was never seen."""
+"""Sharpening makes one head the ideal memory head, and does not repair what was never seen.
+
+One attention layer with one head on the flip-flop automaton, with and without an entropy penalty. Models are trained at
+p(⊥) = 0.9 (long waits are common) and at 0.5 (they are not), with penalty strengths 0, 0.01, 0.1 (full: also 1) on the
+mean row entropy, and tested at p(⊥) = 0.5, 0.9 and 0.98. The maps show the probe σ1 ⊥ σ0 ⊥ ⊥ σ0 σ1 ⊥; writes are marked
+on the axis. A plain head is right but diffuse; a sharpened one is nearly one-hot on the latest write; trained at 0.5
+both fail on long waits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.lenses.attention_pictures import mark_attention
-from sandlab.studies.claims import Above, Below, Claim
-from sandlab.studies.flip_flop.runs import SOURCE
-from sandlab.studies.flip_flop.transduction import PROBE, PROBE_WRITES, Transduction, transduce
-from sandlab.studies.study import Lab, Outcome, study
+from sandlab.learning.experiment import Experiment, Runs
+from sandlab.lenses.flip_flop.pictures import draw_operations
+from sandlab.studies.claims import Exact, Mean, NotMeasured
+from sandlab.studies.flip_flop._heads import IDLE, PROBE, labelling, sharpened
+from sandlab.studies.flip_flop._shared import SOURCE, untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One layer, one head; trained at two rates of idling and several strengths of the entropy penalty.
+    """One layer with one head, trained at several p(⊥) and strengths of the entropy penalty."""
 
-    `sharp` is the strength that claims speak about.
-    """
-
-    seeds: int = 4
+    head: Experiment
     idles: tuple[float, ...] = (0.9, 0.5)
     strengths: tuple[float, ...] = (0.0, 0.01, 0.1)
-    sharp: float = 0.1
-    steps: int = 1000
-    width: int = 64
-    lr: float = 1e-3
-    precision: str = "float32"
 
 
-@study(
+QUICK = Settings(labelling(steps=1000, seeds=4))
+study = Study(
     "flip-flop/sharpening",
     title="A sharpened head points at the latest write, but an unseen gap still breaks it",
-    source=f"{SOURCE}, Figure 14 (result R8)",
-    quick=Settings(),
-    full=Settings(seeds=25, strengths=(0.0, 0.01, 0.1, 1.0), steps=3000, width=256, precision="tf32"),
-    claims=[
-        Claim(
-            "entropy-falls",
-            "An entropy penalty makes attention rows much sharper.",
-            f"{SOURCE}, §5",
-            "row entropy at strength 0.1 over that at 0, trained at p(⊥) = 0.9",
-            Below(0.5),
-        ),
-        Claim(
-            "mass-grows",
-            "The sharpened head puts more of its mass on the latest write.",
-            f"{SOURCE}, Figure 14",
-            "mass on the latest write at no-ops, strength 0.1 minus strength 0",
-            Above(0.0),
-        ),
-        Claim(
-            "good-in-distribution",
-            "Both the plain and the sharpened head answer their training distribution.",
-            f"{SOURCE}, Figure 14",
-            "largest mean error at p(⊥) = 0.9 of models trained there",
-            Below(0.01),
-        ),
-        Claim(
-            "no-repair",
-            "Sharpening does not repair reads over gaps that training never showed.",
-            f"{SOURCE}, (R8)",
-            "error at p(⊥) = 0.98 of models trained at 0.5 with strength 0.1",
-            Above(0.1),
-        ),
-        Claim(
-            "plain-fails-too",
-            "The plain head trained on short waits fails on long ones as well.",
-            f"{SOURCE}, (R8)",
-            "error at p(⊥) = 0.98 of models trained at 0.5 without penalty",
-            Above(0.1),
-        ),
-        Claim(
-            "right-kind",
-            "The plain head spreads over all writes of the right kind: they get more mass than the latest write alone.",
-            f"{SOURCE}, Figure 14(a)",
-            "mass on writes of the stored symbol minus mass on the latest write, no-ops, plain, trained at 0.9",
-            Above(0.0),
-        ),
-        Claim(
-            "writes-look-away",
-            "A sharp head need not attend to a write at the write itself: the residual stream carries it.",
-            f"{SOURCE}, Figure 14(c)",
-            "smallest share over sharpened heads of writes whose largest weight is on themselves",
-            Below(0.5),
-            exact=True,
-            presets=("full",),
-        ),
-        Claim(
-            "sharp-and-wrong",
-            "Some sharpened runs end in a sharp and wrong minimum, more often where waits are short.",
-            f"{SOURCE}, Figure 14(d)",
-            "share of sharpened runs with more than 1 % error where they were trained, at p(⊥) = 0.5 minus at 0.9",
-            Above(0.0),
-            exact=True,
-            presets=("full",),
-        ),
-    ],
+    source=SOURCE,
+    at="Figure 14 (result R8)",
+    quick=QUICK,
+    full=Settings(labelling(steps=3000, width=256, precision="tf32", seeds=25), strengths=(0.0, 0.01, 0.1, 1.0)),
+    null=replace(QUICK, head=untrained(QUICK.head)),
 )
-def sharpening(config: Settings, lab: Lab) -> Outcome:
-    """One attention layer with one head on the flip-flop automaton, with and without an entropy penalty.
 
-    Models are trained at p(⊥) = 0.9 (long waits are common) and at 0.5 (they are not), with penalty strengths 0, 0.01,
-    0.1 (full: also 1) on the mean row entropy, and tested at p(⊥) = 0.5, 0.9 and 0.98. The maps show the probe
-    σ1 ⊥ σ0 ⊥ ⊥ σ0 σ1 ⊥; writes are marked on the axis. A plain head is right but diffuse; a sharpened one is nearly
-    one-hot on the latest write; trained at 0.5 both fail on long waits.
+
+@dataclass(frozen=True)
+class Results:
+    """(p(⊥) in training, strength) → runs."""
+
+    heads: dict[tuple[float, float], Runs]
+
+    def head(self, idle: float, strength: float) -> Runs:
+        if (idle, strength) not in self.heads:
+            raise NotMeasured(f"no head was trained at p(⊥) = {idle} with strength {strength}")
+        return self.heads[idle, strength]
+
+    def penalised(self, idle: float) -> list[Runs]:
+        """The heads trained at p(⊥) = `idle` with a penalty."""
+        return [runs for (trained, strength), runs in self.heads.items() if trained == idle and strength > 0]
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    grid = [(idle, strength) for idle in settings.idles for strength in settings.strengths]
+    plain = settings.head.world
+    assert isinstance(plain, FlipFlopTransduction)
+    heads = [sharpened(replace(settings.head, world=replace(plain, idle=idle)), strength) for idle, strength in grid]
+    return Results(dict(zip(grid, lab.train(heads, label="one-layer heads"))))
+
+
+def error(runs: Runs, idle: float) -> np.ndarray:
+    """Error of each seed at p(⊥) = `idle`."""
+    return runs.final["errors"][:, IDLE.index(idle)]
+
+
+def score(runs: Runs, name: str) -> np.ndarray:
+    """Memory score of the only head of each seed."""
+    return runs.final["scores"][name][:, 0]
+
+
+@study.claim(Mean(below=0.5), at="§5")
+def entropy_falls(results: Results) -> np.ndarray:
+    """An entropy penalty makes attention rows much sharper.
+
+    Row entropy at strength 0.1 over that at 0, trained at p(⊥) = 0.9.
     """
-    seeds = tuple(range(config.seeds))
-    grid = [(idle, strength) for idle in config.idles for strength in config.strengths]
-    jobs = [
-        Transduction(
-            seeds, lab.device, idle=idle, strength=strength, steps=config.steps, width=config.width, lr=config.lr,
-            precision=config.precision,
-        )
-        for idle, strength in grid
-    ]  # fmt: skip
-    found = dict(zip(grid, lab.map(transduce, jobs, label="one-layer heads")))
-    common, rare = config.idles[0], config.idles[-1]
-    plain, sharp = found[common, config.strengths[0]], found[common, config.sharp]
-    pushed = [strength for strength in config.strengths if strength > 0]
-    failed = {
-        idle: np.mean([found[idle, strength][f"error_{idle}"] > 0.01 for strength in pushed]) for idle in config.idles
-    }
-    own = [found[idle, strength]["scores"]["hit_write"][:, 0] for idle in config.idles for strength in pushed]
-    measurements = {
-        "entropy-falls": (sharp["entropy"] / plain["entropy"])[:, 0],
-        "mass-grows": (sharp["scores"]["mass_idle"] - plain["scores"]["mass_idle"])[:, 0],
-        "good-in-distribution": np.maximum(sharp["error_0.9"], plain["error_0.9"]),
-        "no-repair": found[rare, config.sharp]["error_0.98"],
-        "plain-fails-too": found[rare, config.strengths[0]]["error_0.98"],
-        "right-kind": (plain["scores"]["type_mass"] - plain["scores"]["mass_idle"])[:, 0],
-        "writes-look-away": float(np.min(own)),
-        "sharp-and-wrong": float(failed[rare] - failed[common]),
-    }
-    rows = [_row(idle, strength, result) for (idle, strength), result in found.items()]
-    return Outcome(measurements, {"maps": _draw(found, config)}, {"heads": rows})
+    return (results.head(0.9, 0.1).final["entropy"] / results.head(0.9, 0.0).final["entropy"])[:, 0]
 
 
-def _row(idle: float, strength: float, result: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "trained at p(⊥)": idle,
-        "strength": strength,
-        "error at 0.9": float(result["error_0.9"].mean()),
-        "error at 0.5": float(result["error_0.5"].mean()),
-        "error at 0.98": float(result["error_0.98"].mean()),
-        "mass on latest write": float(result["scores"]["mass_idle"].mean()),
-        "mass on writes of its kind": float(result["scores"]["type_mass"].mean()),
-        "writes that attend to themselves": float(result["scores"]["hit_write"].mean()),
-        "row entropy": float(result["entropy"].mean()),
-        "failed seeds (error > 1 % where trained)": int((result[f"error_{idle}"] > 0.01).sum()),
-    }
+@study.claim(Mean(above=0.0), at="Figure 14")
+def mass_grows(results: Results) -> np.ndarray:
+    """The sharpened head puts more of its mass on the latest write.
+
+    Mass on the latest write at no-ops, strength 0.1 minus strength 0.
+    """
+    return score(results.head(0.9, 0.1), "mass_idle") - score(results.head(0.9, 0.0), "mass_idle")
 
 
-def _draw(found: dict[tuple[float, float], dict[str, Any]], config: Settings) -> Any:
-    marks = ["⊥" if token == 0 else f"σ{token - 1}" for token in PROBE]
-    figure, axes = figures.new(columns=len(config.strengths), rows=len(config.idles), width=2.7, height=2.6)
-    for axis, ((idle, strength), result) in zip(axes, found.items()):
-        pattern = result["maps"]["layers.0.attention.pattern"][0, 0]
-        error = result["error_0.98"].mean()
-        title = f"p(⊥) = {idle:g}, λ = {strength:g}\nerror at 0.98: {error:.2g}"
-        figures.heatmap(axis, pattern, title=title, low=0.0, high=1.0, bar=False)
-        mark_attention(axis, pattern, writes=PROBE_WRITES)
-        axis.set_xticks(range(len(marks)), marks, fontsize=8)
-        axis.set_yticks(range(len(marks)), marks, fontsize=8)
-        axis.title.set_fontsize(9)
+@study.claim(Mean(below=0.01), at="Figure 14")
+def good_in_distribution(results: Results) -> np.ndarray:
+    """Both the plain and the sharpened head answer their training distribution.
+
+    Largest mean error at p(⊥) = 0.9 of models trained there.
+    """
+    return np.maximum(error(results.head(0.9, 0.1), 0.9), error(results.head(0.9, 0.0), 0.9))
+
+
+@study.claim(Mean(above=0.1), at="(R8)")
+def no_repair(results: Results) -> np.ndarray:
+    """Sharpening does not repair reads over gaps that training never showed.
+
+    Error at p(⊥) = 0.98 of models trained at 0.5 with strength 0.1.
+    """
+    return error(results.head(0.5, 0.1), 0.98)
+
+
+@study.claim(Mean(above=0.1), at="(R8)")
+def plain_fails_too(results: Results) -> np.ndarray:
+    """The plain head trained on short waits fails on long ones as well.
+
+    Error at p(⊥) = 0.98 of models trained at 0.5 without penalty.
+    """
+    return error(results.head(0.5, 0.0), 0.98)
+
+
+@study.claim(Mean(above=0.0), at="Figure 14(a)")
+def right_kind(results: Results) -> np.ndarray:
+    """The plain head spreads over all writes of the right kind: they get more mass than the latest write alone.
+
+    Mass on writes of the stored symbol minus mass on the latest write, no-ops, plain, trained at 0.9.
+    """
+    plain = results.head(0.9, 0.0)
+    return score(plain, "type_mass") - score(plain, "mass_idle")
+
+
+@study.claim(Exact(below=0.5), at="Figure 14(c)", presets=("full",))
+def writes_look_away(results: Results) -> float:
+    """A sharp head need not attend to a write at the write itself: the residual stream carries it.
+
+    Smallest share over sharpened heads of writes whose largest weight is on themselves.
+    """
+    penalised = [runs for (_, strength), runs in results.heads.items() if strength > 0]
+    return float(np.min([score(runs, "hit_write") for runs in penalised]))
+
+
+@study.claim(Exact(above=0.0), at="Figure 14(d)", presets=("full",))
+def sharp_and_wrong(results: Results) -> float:
+    """Some sharpened runs end in a sharp and wrong minimum, more often where waits are short.
+
+    Share of sharpened runs with more than 1 % error where they were trained, at p(⊥) = 0.5 minus at 0.9.
+    """
+    rare, common = ([error(runs, idle) > 0.01 for runs in results.penalised(idle)] for idle in (0.5, 0.9))
+    return float(np.mean(rare) - np.mean(common))
+
+
+@study.table
+def heads(results: Results) -> Rows:
+    return [
+        {
+            "trained at p(⊥)": idle,
+            "strength": strength,
+            **{f"error at {test}": float(error(runs, test).mean()) for test in IDLE},
+            "mass on latest write": float(score(runs, "mass_idle").mean()),
+            "mass on writes of its kind": float(score(runs, "type_mass").mean()),
+            "writes that attend to themselves": float(score(runs, "hit_write").mean()),
+            "row entropy": float(runs.final["entropy"].mean()),
+            "failed seeds (error > 1 % where trained)": int((error(runs, idle) > 0.01).sum()),
+        }
+        for (idle, strength), runs in results.heads.items()
+    ]
+
+
+@study.figure
+def maps(results: Results) -> Figure:
+    rows = len({idle for idle, _ in results.heads})
+    figure, axes = figures.new(columns=len(results.heads) // rows, rows=rows, width=2.7, height=2.6)
+    for axis, ((idle, strength), runs) in zip(axes, results.heads.items()):
+        title = f"p(⊥) = {idle:g}, λ = {strength:g}\nerror at 0.98: {error(runs, 0.98).mean():.2g}"
+        draw_operations(axis, runs.final["maps"][0, 0, 0], PROBE, title=title)
     axes[0].set_ylabel("query")
     return figure

@@ -60,24 +60,15 @@ def test_predicted_failure_lengths_are_those_of_hard_attention() -> None:
         assert head.failure_lengths(longest=120) == head.measured_failure_lengths(longest=120)
 
 
-def memory_unit(curvature: float) -> LinearPositionHead:
-    """score(T→j) = −2·1[no-op] + j/C + κTj/C², C = 64."""
-    query_tokens = torch.tensor([[1.0, 1.0, 0.0]] * 3, dtype=torch.float64)
-    key_tokens = torch.tensor([[-2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-    query_position = torch.tensor([0.0, 0.0, curvature], dtype=torch.float64)
-    key_position = torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)
-    return LinearPositionHead(query_tokens, key_tokens, query_position, key_position, scale=64.0)
-
-
 @pytest.mark.parametrize(("curvature", "length"), [(0.0, 130), (0.5, 80), (1.0, 65), (2.0, 51)])
 def test_a_positive_curvature_forgets_the_only_write(curvature: float, length: int) -> None:
-    predicted, _ = memory_unit(curvature).failure_lengths()
+    predicted, _ = LinearPositionHead.memory_unit(curvature).failure_lengths()
     assert predicted is not None and abs(predicted - length) <= 1
 
 
 @pytest.mark.parametrize(("curvature", "length"), [(-0.2, 320), (-0.5, 128), (-1.0, 64)])
 def test_a_negative_curvature_prefers_the_older_write(curvature: float, length: int) -> None:
-    never, predicted = memory_unit(curvature).failure_lengths()
+    never, predicted = LinearPositionHead.memory_unit(curvature).failure_lengths()
     assert predicted is not None and abs(predicted - length) <= 1
     assert never is None
 

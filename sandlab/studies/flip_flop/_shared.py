@@ -1,0 +1,62 @@
+"""What the studies of this chapter share: the source, language-model experiments, and their errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sandlab.learning.experiment import Experiment, Probe, Runs, Training
+from sandlab.lenses.flip_flop.probes import ReadErrors
+from sandlab.models.base import Config
+from sandlab.models.transformer import TransformerConfig
+from sandlab.worlds.flip_flop.language import FlipFlop
+
+SOURCE = "Liu et al. 2023, Exposing attention glitches with flip-flop language modeling"
+SETS = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dense": "dense tail, FFL(0.1)"}
+"""The test sets (`read_sets`) and their titles."""
+
+
+def transformer(length: int = 64, layers: int = 2, width: int = 64, heads: int = 4) -> TransformerConfig:
+    """A causal transformer for flip-flop strings of `length` tokens."""
+    return TransformerConfig(vocab=5, length=length - 1, layers=layers, width=width, heads=heads, init_std=None)
+
+
+def language_model(
+    world: FlipFlop,
+    model: Config | None = None,
+    *,
+    steps: int,
+    seeds: int,
+    reads: int = 6_000,
+    final: tuple[Probe, ...] = (),
+    **training: Any,
+) -> Experiment:
+    """Flip-flop language modelling: AdamW, warm-up of 50 steps, linear decay to 0; tested on `reads` reads per set."""
+    recipe = Training(steps, batch_size=32, weight_decay=0.1, schedule="linear", warmup=50, evals=10, eval_examples=64)
+    return Experiment(
+        world=world,
+        model=model or transformer(world.length),
+        training=replace(recipe, **training),
+        seeds=seeds,
+        probes=(ReadErrors(world),),
+        final=(ReadErrors(world, reads), *final),
+    )
+
+
+def untrained(experiment: Experiment) -> Experiment:
+    """The null: a learning rate of 0. No step changes anything, so there is one per evaluation."""
+    training = replace(experiment.training, lr=0.0, steps=experiment.training.evals)
+    then = None if experiment.then is None else untrained(experiment.then)
+    return replace(experiment, training=training, then=then)
+
+
+def larger_tail(errors: dict[str, np.ndarray]) -> np.ndarray:
+    """The larger of the errors on the sparse and on the dense tail."""
+    return np.maximum(errors["sparse"], errors["dense"])
+
+
+def mean_errors(runs: Runs) -> dict[str, float]:
+    """Mean final error on each set."""
+    return {name: float(runs.final[name].mean()) for name in SETS}
