@@ -120,16 +120,14 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
 
     from sandlab.circuits.automata.compiler import METHODS, compare_methods
     from sandlab.circuits.precision import bits_needed
-    from sandlab.lab._report.display import shown
-    from sandlab.lab.laboratory import Progress
+    from sandlab.progress import ProgressBar
     from sandlab.random import rng
     from sandlab.worlds.automata._running.words import lasting_words
 
     words = lasting_words(machine, _WORDS_FOR_PRECISION, length, rng(0, "precision"))
     targets = torch.as_tensor(machine.labels)[machine.run(words)]
     rows: list[dict[str, Any]] = []
-    progress = Progress("constructions", len(METHODS))
-    with shown(None, "compile") as show:
+    with ProgressBar("compile", len(METHODS), unit="constructions") as bar:
         for name in METHODS:
             (report,) = compare_methods(machine, length, (name,))
             row: dict[str, Any] = {"method": name, "applies": report.applies, "note": report.reason}
@@ -140,8 +138,7 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
                 row |= {"heads": size.heads, "largest weight": size.norm, "parameters": size.parameters}
                 row["bits"] = needed
             rows.append(row)
-            progress.done += 1
-            show(progress)
+            bar.update(len(rows))
     return rows
 
 

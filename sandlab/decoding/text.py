@@ -18,7 +18,7 @@ from sandlab.decoding.generators.hugging_face import LanguageModel, load_languag
 from sandlab.decoding.verifiers.base import NoisyVerifier, TextVerifier, Verifier
 from sandlab.decoding.verifiers.grammars import GrammarVerifier, compile_grammar
 from sandlab.errors import BadInput, integer, nearest, number
-from sandlab.progress import Progress
+from sandlab.progress import ProgressBar
 from sandlab.random import rng
 from sandlab.registry import get, names
 
@@ -116,7 +116,7 @@ def decode_text(
     guide: Verifier | None = own or judge
     if judge is not None and own is None and error > 0:
         guide = NoisyVerifier(judge, error, seed=seed, prior=0.9 if decoder_reads_values(decoder) else None)
-    bar = Progress(len(texts), "decoding", show=progress, unit="prompts")
+    bar = ProgressBar("decoding", len(texts), unit="prompts", show=progress)
     done = decoder.generate(
         loaded.generator,
         starts,
@@ -126,7 +126,7 @@ def decode_text(
         rng=rng(seed),
         budget=budget,
         trace=trace,
-        progress=bar,
+        progress=bar.update,
     )
     bar.close()
     inside = _inside(done, judge, own)

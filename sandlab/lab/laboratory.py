@@ -39,12 +39,17 @@ class Progress:
     failed: int = 0
     status: dict[str, int] = field(default_factory=dict)
 
-    def __str__(self) -> str:
+    @property
+    def details(self) -> str:
+        """What there is to say besides how many are done."""
         extra = [f"{count} {name}" for name, count in self.status.items()]
         extra += [f"{self.cached} from the store"] if self.cached else []
         extra += [f"{self.running} running"] if self.running else []
         extra += [f"{self.failed} failed and tried again"] if self.failed else []
-        return f"{self.label}: {self.done}/{self.total} jobs" + (f" ({', '.join(extra)})" if extra else "")
+        return ", ".join(extra)
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.done}/{self.total} jobs" + (f" ({self.details})" if self.details else "")
 
 
 class Laboratory(Lab):

@@ -20,6 +20,7 @@ from sandlab.lab._store.files import checksum
 from sandlab.lab._store.plain import Facts, Json, plain
 from sandlab.lab._store.store import Record, Store
 from sandlab.lab.laboratory import Laboratory, Progress
+from sandlab.progress import ProgressBar
 from sandlab.registry import get
 from sandlab.studies.claims import Finding
 from sandlab.studies.study import AnyStudy, Outcome
@@ -172,16 +173,29 @@ def _measure(
     resume: bool,
     progress: Callable[[Progress], None] | bool | None,
 ) -> tuple[Outcome, Laboratory]:
-    from sandlab.lab._report.display import shown
-
     place = executor(on)
     try:
-        with shown(progress, study.name) as show:
-            lab = Laboratory(store, place, device=device, resume=resume, progress=show)
+        with ProgressBar(study.name, 0, unit="jobs", show=progress if isinstance(progress, bool) else None) as bar:
+            tell = progress if callable(progress) else on_bar(bar, study.name)
+            lab = Laboratory(store, place, device=device, resume=resume, progress=tell)
             return study.run(config, lab, preset), lab
     finally:
         if isinstance(on, str):
             place.close()
+
+
+def on_bar(bar: ProgressBar, title: str) -> Callable[[Progress], None]:
+    """Show the progress of one `map` after another on a bar."""
+    current: Progress | None = None
+
+    def show(progress: Progress) -> None:
+        nonlocal current
+        if progress is not current:
+            current = progress
+            bar.begin(f"{title} · {progress.label}", progress.total)
+        bar.update(progress.done, progress.details)
+
+    return show
 
 
 def _changes(study: AnyStudy, preset: str, settings: Mapping[str, object], seeds: int | None) -> Facts:

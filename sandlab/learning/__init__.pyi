@@ -1,11 +1,16 @@
 # Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
 
+from sandlab.learning.curriculum import Curriculum as Curriculum
 from sandlab.learning.experiment import Experiment as Experiment
 from sandlab.learning.experiment import Probe as Probe
 from sandlab.learning.experiment import Runs as Runs
 from sandlab.learning.experiment import Snapshot as Snapshot
 from sandlab.learning.experiment import Training as Training
 from sandlab.learning.history import History as History
+from sandlab.learning.markov.layerwise import TokenMatching as TokenMatching
+from sandlab.learning.markov.layerwise import first_layer_descent as first_layer_descent
+from sandlab.learning.markov.layerwise import token_matching_config as token_matching_config
+from sandlab.learning.markov.one_layer import Basin as Basin
 from sandlab.learning.markov.one_layer import Flow as Flow
 from sandlab.learning.markov.one_layer import OneLayerMarkovTheory as OneLayerMarkovTheory
 from sandlab.learning.markov.one_layer import SADDLE as SADDLE
@@ -36,6 +41,7 @@ from sandlab.learning.nce.search import search_rate as search_rate
 from sandlab.learning.objectives import CrossEntropy as CrossEntropy
 from sandlab.learning.objectives import Forward as Forward
 from sandlab.learning.objectives import LastLabel as LastLabel
+from sandlab.learning.objectives import LossFunction as LossFunction
 from sandlab.learning.objectives import MaskedToken as MaskedToken
 from sandlab.learning.objectives import MemberBatch as MemberBatch
 from sandlab.learning.objectives import NextToken as NextToken
@@ -48,11 +54,12 @@ from sandlab.learning.objectives import as_objective as as_objective
 from sandlab.learning.objectives import masked_mean as masked_mean
 from sandlab.learning.objectives import member_accuracy as member_accuracy
 from sandlab.learning.objectives import member_loss as member_loss
-from sandlab.learning.objectives import member_losses as member_losses
 from sandlab.learning.optim import Adam as Adam
 from sandlab.learning.optim import Normalised as Normalised
+from sandlab.learning.optim import OptimizerConfig as OptimizerConfig
+from sandlab.learning.optim import OptimizerFactory as OptimizerFactory
+from sandlab.learning.optim import RowOptimizer as RowOptimizer
 from sandlab.learning.optim import SGD as SGD
-from sandlab.learning.optim import Settings as Settings
 from sandlab.learning.optim import TorchOptimizer as TorchOptimizer
 from sandlab.learning.optim import clip_rows as clip_rows
 from sandlab.learning.optim import make_optimizer as make_optimizer
@@ -62,7 +69,6 @@ from sandlab.learning.penalties import Penalty as Penalty
 from sandlab.learning.penalties import SequenceMean as SequenceMean
 from sandlab.learning.penalties import Sharpening as Sharpening
 from sandlab.learning.penalties import row_sharpness as row_sharpness
-from sandlab.learning.plateau import Plateau as Plateau
 from sandlab.learning.population import Population as Population
 from sandlab.learning.population import STRATEGIES as STRATEGIES
 from sandlab.learning.population import build_member as build_member
@@ -73,6 +79,7 @@ from sandlab.learning.schedules import Cosine as Cosine
 from sandlab.learning.schedules import Linear as Linear
 from sandlab.learning.schedules import OneCycle as OneCycle
 from sandlab.learning.schedules import PowerDecay as PowerDecay
+from sandlab.learning.schedules import ReduceLROnPlateau as ReduceLROnPlateau
 from sandlab.learning.schedules import SCHEDULES as SCHEDULES
 from sandlab.learning.schedules import Schedule as Schedule
 from sandlab.learning.schedules import StepDecay as StepDecay
@@ -83,13 +90,13 @@ from sandlab.learning.streaming import Finished as Finished
 from sandlab.learning.streaming import Member as Member
 from sandlab.learning.streaming import stream as stream
 from sandlab.learning.training import Checkpoint as Checkpoint
-from sandlab.learning.training import Curriculum as Curriculum
 from sandlab.learning.training import Diverged as Diverged
 from sandlab.learning.training import evaluate as evaluate
 from sandlab.learning.training import train as train
 
 __all__ = [
     "Adam",
+    "Basin",
     "Checkpoint",
     "ClosedFormObjective",
     "Constant",
@@ -109,6 +116,7 @@ __all__ = [
     "InvariantLogits",
     "LastLabel",
     "Linear",
+    "LossFunction",
     "MARGIN_LOSSES",
     "MarginLoss",
     "MaskedToken",
@@ -121,15 +129,18 @@ __all__ = [
     "Objective",
     "OneCycle",
     "OneLayerMarkovTheory",
+    "OptimizerConfig",
+    "OptimizerFactory",
     "Penalised",
     "Penalty",
-    "Plateau",
     "Population",
     "PositionLabel",
     "PowerDecay",
     "Probe",
     "QuadratureObjective",
     "RateSearch",
+    "ReduceLROnPlateau",
+    "RowOptimizer",
     "Runs",
     "SADDLE",
     "SADDLE_ENERGY",
@@ -141,13 +152,13 @@ __all__ = [
     "Scaled",
     "Schedule",
     "SequenceMean",
-    "Settings",
     "Sharpening",
     "Snapshot",
     "SoftTarget",
     "SquaredError",
     "Stabiliser",
     "StepDecay",
+    "TokenMatching",
     "TorchOptimizer",
     "Training",
     "Trajectory",
@@ -157,6 +168,7 @@ __all__ = [
     "clip_rows",
     "evaluate",
     "factors",
+    "first_layer_descent",
     "flow_energy",
     "flow_gain",
     "log_mean_exp",
@@ -165,7 +177,6 @@ __all__ = [
     "masked_mean",
     "member_accuracy",
     "member_loss",
-    "member_losses",
     "newton_direction",
     "optimise",
     "per_member",
@@ -175,5 +186,6 @@ __all__ = [
     "shifted_mean",
     "steps_to_reach",
     "stream",
+    "token_matching_config",
     "train",
 ]

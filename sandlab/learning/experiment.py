@@ -1,4 +1,4 @@
-"""Experiments: what is trained, as one nested frozen value, and what its runs leave behind.
+"""Experiments: what is trained, as one nested frozen value, and the results of its runs.
 
     Experiment(
         world=InContextMarkov(states=3, order=2, length=64),
@@ -7,7 +7,7 @@
         seeds=12,
     )
 
-`lab.train(experiment)` trains it: each seed has weights of its own and data of its own, on every device.
+`lab.train(experiment)` trains it: each seed has its own weights and its own data, on every device.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice, integer, require
 from sandlab.learning._engine.checkpoints import Checkpoint
-from sandlab.learning._engine.evaluation import evaluate_batch
-from sandlab.learning._engine.keeping import BestWeights
+from sandlab.learning._engine.evaluation import evaluate_batch, prepare_once
 from sandlab.learning._engine.precision import PRECISIONS, computing
 from sandlab.learning._engine.scratch import scratch_file
 from sandlab.learning.history import History
@@ -32,7 +31,7 @@ from sandlab.learning.population import Population
 from sandlab.learning.schedules import Schedule
 from sandlab.learning.stopping import EarlyStop
 from sandlab.learning.training import train
-from sandlab.models.base import Config, build
+from sandlab.models.base import Config, Model, build
 from sandlab.random import rng
 from sandlab.worlds.base import Batch, World
 
@@ -41,6 +40,9 @@ __all__ = ["Experiment", "Probe", "Runs", "Snapshot", "Training"]
 MOST_AT_ONCE = 256
 """Seeds of one experiment that are trained together on a GPU."""
 
+CHECKPOINT_SECONDS = 20.0
+"""Time between two checkpoints of a training inside a job."""
+
 
 @dataclass(frozen=True)
 class Training:
@@ -48,11 +50,12 @@ class Training:
 
     steps, batch_size   updates, and fresh examples in each
     optimizer, lr, …    as in `train`; the objective is a name or a frozen dataclass
+    schedule            also `ReduceLROnPlateau`, which follows an evaluated metric
     evals               evaluations along the way (besides the one before the first step), on `eval_examples` held-out
                         examples that are the same for all seeds; probes are measured at each of them
     ema                 decay of the average of the weights: a number, or a function of the step such as `PowerDecay`
-    keep                name of a metric: the weights of the evaluation at which it was smallest (the first of equals)
-                        are kept instead of the last ones; "ema/…" is a metric of the averaged weights
+    keep                name of a metric: `Runs.weights` are those of the evaluation at which it was smallest (the first
+                        of equals); "ema/…" is a metric of the averaged weights
     precision           of the matrix products on a GPU: "float32", "tf32" or "bf16"
     nan                 "raise" an error when a loss is not a number, or "continue" with the other seeds
     """
@@ -89,10 +92,10 @@ class Snapshot:
     """A population at one moment of its training, as a probe sees it.
 
     model   all members; `record` and `patch` work on it, the member axis is first
-    world   what it is trained on; batch: the held-out examples of every evaluation
+    world   what it is trained on; batch: the held-out examples of every evaluation, as the world gives them
     """
 
-    model: Population
+    model: Population[Any]
     world: World
     batch: Batch
 
@@ -114,11 +117,11 @@ class Experiment:
     """What is trained.
 
     world, model   frozen dataclasses: the world, and the config of the model
-    seeds          how many (0, 1, 2, …), or which: each has weights and data of its own
+    seeds          how many (0, 1, 2, …), or which: each has its own weights and its own data
     probes         measured at every evaluation, arrays with the member axis first (`Runs.metrics`)
-    final          measured once at the end (`Runs.final`)
+    final          measured once at the end, on the last weights (`Runs.final`)
     prepare        changes a freshly drawn model before it is trained: frozen weights, a special initialisation
-    then           what the same members train on next, with a world, training and probes of its own
+    then           what the same members train on next: its world, training and probes count, not its model and seeds
     """
 
     world: World
@@ -140,15 +143,15 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Runs:
-    """What the seeds of an experiment leave behind; the seed axis is first everywhere.
+    """The results of an experiment's seeds; the seed axis is first everywhere.
 
     eval_steps   numbers of updates after which the members were evaluated (0: before the first)
     loss         training loss of each step (seed, step); NaN after a member stopped early
     metrics      name → evaluations and probes (seed, evaluation, …): "loss", "accuracy", what the probes name
     final        name → what the final probes measured (seed, …)
-    parameters   trained numbers of one member
-    weights      name → weights (seed, …), when asked for: averaged ones where the training averages, those of the best
-                 evaluation where it keeps them
+    parameters   number of parameters of one member
+    weights      name → state dicts (seed, …), with `weights=True`: averaged ones where the training averages, those of
+                 the best evaluation where it keeps them
     then         the same members' next training, when there is one
     """
 
@@ -169,7 +172,7 @@ class Runs:
         if self.weights is None:
             raise BadInput("these runs hold no weights: train them with `lab.train(experiment, weights=True)`")
         model = build(config)
-        model.load_state_dict({name: value[index] for name, value in self.weights.items()}, strict=False)
+        model.load_state_dict({name: value[index] for name, value in self.weights.items()})
         return model
 
 
@@ -184,7 +187,7 @@ class Members:
 
 
 def member_groups(experiment: Experiment, device: str) -> list[tuple[int, ...]]:
-    """The seeds that are trained together: one by one on a CPU, where jobs share the cores, many at once on a GPU."""
+    """Seeds that are trained together: each alone on a CPU, where jobs share the cores, many at once on a GPU."""
     seeds, size = experiment.seed_list, 1 if device == "cpu" else MOST_AT_ONCE
     return [seeds[start : start + size] for start in range(0, len(seeds), size)]
 
@@ -193,7 +196,7 @@ def train_members(job: Members) -> Runs:
     """Train some seeds of an experiment and measure its probes."""
     experiment = job.experiment
 
-    def member(seed: int) -> nn.Module:
+    def member(seed: int) -> Model:
         model = build(experiment.model)
         if experiment.prepare is not None:
             experiment.prepare(model)
@@ -224,23 +227,17 @@ def join(parts: Sequence[Runs]) -> Runs:
     )
 
 
-def _train(population: Population, experiment: Experiment, job: Members, stream: str) -> Runs:
+def _train(population: Population[Model], experiment: Experiment, job: Members, stream: str) -> Runs:
     how, world = experiment.training, experiment.world
     precision = how.precision if job.device != "cpu" else "float32"
     goal = as_objective(how.objective)
     batch = world.sample(how.eval_examples, rng=rng(1, "held out", device=job.device))
-    snapshot = Snapshot(population, world, batch)
-    path = scratch_file(stream)
-    best = None if how.keep is None else BestWeights(how.keep, population, scratch_file(f"{stream} best"))
+    held_out, snapshot = prepare_once(batch, goal), Snapshot(population, world, batch)
 
     def measure(model: nn.Module) -> dict[str, Any]:
-        found: dict[str, Any] = dict(evaluate_batch(model, batch, goal))
-        for probe in experiment.probes:
-            found |= probe(snapshot)
-        if best is not None:
-            best.evaluated(population)
-        return found
+        return {**evaluate_batch(model, held_out, goal), **_probe(experiment.probes, snapshot)}
 
+    path = scratch_file(stream)
     histories = train(
         population,
         world,
@@ -259,37 +256,46 @@ def _train(population: Population, experiment: Experiment, job: Members, stream:
         ema=how.ema,
         evaluate=measure,
         every=max(1, how.steps // how.evals),
-        callbacks=() if best is None else (best,),
         stop=how.stop,
-        checkpoint=None if path is None else Checkpoint(path, every=None, seconds=20.0),
+        keep=how.keep,
+        checkpoint=None if path is None else Checkpoint(path, every=None, seconds=CHECKPOINT_SECONDS),
         data="separate",
         nan=how.nan,
         precision=precision,
     )
     with computing(precision, torch.device(job.device)):
-        final: dict[str, Any] = {}
-        for probe in experiment.final:
-            final |= probe(snapshot)
-    following = None if experiment.then is None else _train(population, experiment.then, job, f"{stream} then")
+        final = _probe(experiment.final, snapshot)
+    weights = _weights(population, histories) if job.weights else None
+    then = None if experiment.then is None else _train(population, experiment.then, job, f"{stream} then")
     return Runs(
         seeds=job.seeds,
         eval_steps=histories[0].eval_steps,
         loss=_stack([history.loss for history in histories]),
         metrics={name: np.stack([each.metrics[name] for each in histories]) for name in histories[0].metrics},
         final={name: _array(value) for name, value in final.items()},
-        parameters=sum(weight.numel() for weight in population.template.parameters()),
-        weights=_weights(population, histories, best) if job.weights else None,
-        then=following,
+        parameters=population.template.parameter_count(),
+        weights=weights,
+        then=then,
     )
 
 
-def _weights(population: Population, histories: Sequence[History], best: BestWeights | None) -> dict[str, Tensor]:
-    if best is not None:
-        return best.weights
-    averaged = [history.averaged for history in histories if history.averaged is not None]
-    if averaged:
-        return {name: torch.stack([each[name] for each in averaged]).cpu() for name in averaged[0]}
-    return {name: value.detach().cpu().clone() for name, value in population.stacked.items()}
+def _probe(probes: Sequence[Probe], snapshot: Snapshot) -> dict[str, Any]:
+    """What the probes measure, by name; no two may use one name."""
+    found: dict[str, Any] = {}
+    for probe in probes:
+        measured = probe(snapshot)
+        twice = ", ".join(set(found) & set(measured))
+        require(not twice, "probes", f"two of {twice}", "measurements of different names")
+        found |= measured
+    return found
+
+
+def _weights(population: Population[Model], histories: Sequence[History]) -> dict[str, Tensor]:
+    """The members' state dicts, stacked: with the best weights where they are kept, else averaged or last ones."""
+    state = population.state()
+    chosen = [history.best or history.averaged or {} for history in histories]
+    state |= {name: torch.stack([each[name] for each in chosen]) for name in chosen[0]}
+    return {name: value.cpu() for name, value in state.items()}
 
 
 def _array(value: Any) -> Any:
@@ -300,7 +306,7 @@ def _array(value: Any) -> Any:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Dictionaries of arrays, joined along the seed axis; lists are put one behind the other."""
+    """Dictionaries of arrays, joined along the seed axis; lists are concatenated."""
     found: dict[str, Any] = {}
     for name, first in parts[0].items():
         values = [part[name] for part in parts]
@@ -314,8 +320,9 @@ def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _stack(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows of possibly different lengths (early stopping) as one array, filled up with NaN."""
+    """Rows as one array; those cut short by early stopping are filled up with NaN, or with empty words."""
     longest = max(len(row) for row in rows)
     if all(len(row) == longest for row in rows):
         return np.stack(rows)
-    return np.stack([np.concatenate([row, np.full((longest - len(row), *row.shape[1:]), np.nan)]) for row in rows])
+    filler = "" if rows[0].dtype.kind == "U" else np.nan
+    return np.stack([np.concatenate([row, np.full((longest - len(row), *row.shape[1:]), filler)]) for row in rows])

@@ -1,18 +1,22 @@
-"""What a training run leaves behind: losses, measurements, averaged weights."""
+"""The record of a training run: losses, measurements, averaged weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["History"]
+
+ModelType = TypeVar("ModelType", bound=nn.Module)
 
 
 @dataclass
@@ -25,7 +29,8 @@ class History:
     metrics     name → one value per evaluation
     stopped_at  number of updates after which early stopping froze the model, or None
     deviation   when not trained in float32: how far the loss of the final weights is from float32's, on one batch
-    averaged    the exponential moving average of the weights, name → tensor, when one was asked for
+    averaged    with `ema`: the exponential moving average of the weights, name → tensor
+    best        with `keep`: the weights of the evaluation at which the metric was smallest, name → tensor
     """
 
     steps: np.ndarray
@@ -35,16 +40,15 @@ class History:
     stopped_at: int | None = None
     deviation: float | None = None
     averaged: dict[str, Tensor] | None = field(default=None, repr=False)
+    best: dict[str, Tensor] | None = field(default=None, repr=False)
 
     @property
     def final(self) -> dict[str, float]:
         """The last value of every metric."""
         return {name: float(values[-1]) for name, values in self.metrics.items() if len(values)}
 
-    def apply_average(self, model: Any) -> Any:
+    def apply_average(self, model: ModelType) -> ModelType:
         """Write the averaged weights into `model` and return it."""
-        from sandlab.errors import BadInput
-
         if self.averaged is None:
             raise BadInput("there are no averaged weights: train with ema=0.999 or so")
         model.load_state_dict(self.averaged, strict=False)

@@ -1,21 +1,19 @@
-"""What training minimises: cross-entropy against tokens, labels or laws, for one model or a population.
+"""What training minimises: cross-entropy against tokens, labels or distributions, for one model or a population.
 
-An objective is any function `objective(logits, batch) -> loss`. Logits of a population have one axis more than those of
-one model, the member axis, first; the loss is then one number per member. An objective may also have a method
-`prepare(batch, *, rng) -> Batch` that changes each batch before the model sees it (shift it, hide tokens), and a method
-`whole(forward, batch) -> loss` that is called instead when the loss needs more than the logits: it runs the model
-itself through `forward`, as often as it likes, and may record activations (see penalties.py).
+Logits of a population have one axis more than those of one model: the member axis, first. The loss is then one number
+per member. Any function `(logits, batch) -> loss` is an objective; a subclass of `Objective` can do more.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from sandlab.errors import BadInput, choice, integer, number, require
 from sandlab.worlds.base import Batch
@@ -25,6 +23,7 @@ __all__ = [
     "CrossEntropy",
     "Forward",
     "LastLabel",
+    "LossFunction",
     "MaskedToken",
     "MemberBatch",
     "NextToken",
@@ -36,14 +35,9 @@ __all__ = [
     "masked_mean",
     "member_accuracy",
     "member_loss",
-    "member_losses",
 ]
 
-
-class Objective(Protocol):
-    """A loss: one number for one model, one per member for a population."""
-
-    def __call__(self, logits: Tensor, batch: Batch) -> Tensor: ...
+LossFunction: TypeAlias = Callable[[Tensor, Batch], Tensor]
 
 
 @dataclass(frozen=True)
@@ -51,30 +45,75 @@ class Forward:
     """The model as a loss sees it during a training step.
 
     call      inputs → logits, with a member axis when the members are computed together
-    names     the module whose activations `record` and `replace` find by name
+    module    the module whose activations `record` and `patch` find by name
     step      number of updates done so far
     """
 
     call: Callable[[Tensor], Tensor]
-    names: Any
-    step: int
+    module: nn.Module
+    step: int = 0
 
     def __call__(self, inputs: Tensor) -> Tensor:
         return self.call(inputs)
 
 
-def member_losses(objective: Objective, forward: Forward, batch: Batch) -> Tensor:
-    """The objective's loss of the model behind `forward`."""
-    whole = getattr(objective, "whole", None)
-    return objective(forward(batch.inputs), batch) if whole is None else whole(forward, batch)
+class Objective(ABC):
+    """A loss. Subclasses are frozen dataclasses that give `__call__` and override the rest where they need it."""
+
+    @abstractmethod
+    def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
+        """The loss: one number for one model, one per member for a population."""
+
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        """The batch as the model is to see it: shifted, masked, with other targets."""
+        return batch
+
+    def whole(self, forward: Forward, batch: Batch) -> Tensor:
+        """The loss of the model behind `forward`, for losses that need more than its logits (see penalties.py)."""
+        return self(forward(batch.inputs), batch)
+
+    @property
+    def steady(self) -> bool:
+        """Whether `whole` is the same function at every step, so that a step can be recorded and replayed."""
+        return True
+
+    @property
+    def reads_activations(self) -> bool:
+        """Whether `whole` records activations: attention is then computed with its pattern, not by a fused kernel."""
+        return False
+
+
+@dataclass(frozen=True)
+class _Function(Objective):
+    """A plain function as an objective."""
+
+    function: LossFunction
+
+    def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
+        return self.function(logits, batch)
 
 
 @dataclass(frozen=True)
 class MemberBatch(Batch):
-    """A batch with a member axis before the example axis: each member has examples of its own."""
+    """A batch with a member axis before the example axis: each member has its own examples."""
 
     def __len__(self) -> int:
         return self.inputs.shape[1]
+
+    @classmethod
+    def split(cls, batch: Batch, members: int) -> MemberBatch:
+        """members · n examples as n for each member."""
+
+        def part(value: Tensor) -> Tensor:
+            return value.unflatten(0, (members, -1))
+
+        truth = {name: part(value) for name, value in batch.truth.items()}
+        return cls(part(batch.inputs), part(batch.targets), part(batch.mask), truth)
+
+    def member(self, index: int) -> Batch:
+        """The examples of one member."""
+        truth = {name: value[index] for name, value in self.truth.items()}
+        return Batch(self.inputs[index], self.targets[index], self.mask[index], truth)
 
 
 def masked_mean(values: Tensor, batch: Batch, members: bool) -> Tensor:
@@ -114,15 +153,15 @@ def member_loss(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def member_accuracy(logits: Tensor, batch: Batch) -> Tensor:
-    """Share of counted targets (for laws: of their likeliest class) that are the likeliest prediction."""
+    """Share of counted targets (for distributions: of their likeliest class) that are the likeliest prediction."""
     logits, members = _aligned(logits, batch)
     targets = batch.targets.argmax(-1) if batch.soft else batch.targets
     return masked_mean((logits.argmax(-1) == targets).to(logits.dtype), batch, members)
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
-    """Cross-entropy against the batch's own targets (classes or laws) where its mask counts."""
+class CrossEntropy(Objective):
+    """Cross-entropy against the batch's own targets (classes or distributions) where its mask counts."""
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
         return member_loss(logits, batch)
@@ -132,10 +171,10 @@ class CrossEntropy:
 class NextToken(CrossEntropy):
     """Each position predicts the token after it: inputs x₁…x_{T−1}, targets x₂…x_T.
 
-    For data that come as plain strings; the worlds' own batches already hold the next token as their target.
+    For data that come as plain strings; the batches of the worlds already hold the next token as their target.
     """
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         tokens = batch.inputs
         require(tokens.shape[-1] >= 2, "sequence length", tokens.shape[-1], "at least 2")
         mask = batch.mask if batch.mask.shape == tokens.shape else torch.ones_like(tokens, dtype=torch.bool)
@@ -161,7 +200,7 @@ class MaskedToken(CrossEntropy):
             number(name, getattr(self, name), low=0.0, high=1.0)
         require(self.keep + self.swap <= 1, "keep + swap", self.keep + self.swap, "at most 1")
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         tokens = batch.inputs
         chosen = torch.rand(tokens.shape, generator=rng, device=rng.device) < self.rate
         fate = torch.rand(tokens.shape, generator=rng, device=rng.device)
@@ -173,11 +212,11 @@ class MaskedToken(CrossEntropy):
 
 @dataclass(frozen=True)
 class PositionLabel(CrossEntropy):
-    """Each position predicts a latent label of its own: `batch.truth[name]`, of the inputs' shape."""
+    """Each position predicts its latent label: `batch.truth[name]`, of the inputs' shape."""
 
     name: str
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         labels = _latent(batch, self.name)
         require(labels.shape == batch.inputs.shape, f"truth[{self.name!r}]", tuple(labels.shape), "one per position")
         return replace(batch, targets=labels, mask=torch.ones_like(labels, dtype=torch.bool))
@@ -189,7 +228,7 @@ class LastLabel(CrossEntropy):
 
     name: str | None = None
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         if self.name is None:
             keep = batch.mask.ndim - 1
             return replace(batch, targets=batch.targets.narrow(keep, -1, 1), mask=batch.mask[..., -1:])
@@ -201,7 +240,7 @@ class LastLabel(CrossEntropy):
 
 @dataclass(frozen=True)
 class SoftTarget(CrossEntropy):
-    """Cross-entropy against a law: the one that `teacher(batch)` gives as log-probabilities.
+    """Cross-entropy against a distribution: the one that `teacher(batch)` gives as log-probabilities.
 
     With a world's oracle as the teacher this removes the sampling noise of the targets; with a model it is
     distillation. The gradient is that of KL(teacher ‖ model).
@@ -209,14 +248,14 @@ class SoftTarget(CrossEntropy):
 
     teacher: Callable[[Batch], Tensor]
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         with torch.no_grad():
-            law = self.teacher(batch).exp()
-        return replace(batch, targets=law[..., -batch.mask.shape[-1] :, :].to(torch.get_default_dtype()))
+            probs = self.teacher(batch).exp()
+        return replace(batch, targets=probs[..., -batch.mask.shape[-1] :, :].to(torch.get_default_dtype()))
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(Objective):
     """Mean over counted targets of ½‖prediction − target‖², for worlds whose targets are real numbers."""
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
@@ -227,7 +266,7 @@ class SquaredError:
         return masked_mean(0.5 * (squares.sum(-1) if soft else squares), batch, members)
 
 
-OBJECTIVES: dict[str, Callable[[], Any]] = {
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "cross-entropy": CrossEntropy,
     "next-token": NextToken,
     "last-label": LastLabel,
@@ -235,14 +274,16 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
 }
 
 
-def as_objective(given: str | Objective | None) -> Objective:
-    """The objective of that name, the given function, or (None) cross-entropy against the batch's targets."""
+def as_objective(given: str | Objective | LossFunction | None) -> Objective:
+    """The objective of that name, the given one, or (None) cross-entropy against the batch's targets."""
     if given is None:
         return CrossEntropy()
     if isinstance(given, str):
         return OBJECTIVES[choice("objective", given, OBJECTIVES)]()
+    if isinstance(given, Objective):
+        return given
     require(callable(given), "objective", given, f"a function (logits, batch) or one of {', '.join(OBJECTIVES)}")
-    return given
+    return _Function(given)
 
 
 def _latent(batch: Batch, name: str) -> Tensor:

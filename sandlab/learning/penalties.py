@@ -1,60 +1,77 @@
-"""Losses that look inside the model: attention sharpening and agreement under a change of the input.
+"""Losses that depend on activations or on several forward passes: attention sharpening, invariant logits.
 
-A penalty is added to an objective: `Penalised(CrossEntropy(), sharpening)`. It sees the model through `forward` (see
-objectives.py), so it works for one model and for a population alike.
+A penalty is added to an objective: `Penalised(CrossEntropy(), (Sharpening(0.1),))`. It sees the model through `forward`
+(see objectives.py), so it works for one model and for a population alike.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from sandlab.errors import choice, integer, number
-from sandlab.learning.objectives import CrossEntropy, Forward, masked_mean
+from sandlab.learning.objectives import CrossEntropy, Forward, Objective, masked_mean
 from sandlab.models.hooks import ActivationCache, record
 from sandlab.worlds.base import Batch
 
 __all__ = ["InvariantLogits", "Penalised", "Penalty", "SequenceMean", "Sharpening", "row_sharpness"]
 
 
-class Penalty(Protocol):
-    """An extra term of the loss. `patterns` are the activations it wants recorded in the ordinary forward pass."""
+class Penalty(ABC):
+    """An extra term of the loss. Subclasses are frozen dataclasses."""
 
-    patterns: tuple[str, ...]
-
-    def __call__(self, cache: ActivationCache, logits: Tensor, batch: Batch, forward: Forward) -> Tensor: ...
-
-
-@dataclass(frozen=True)
-class Penalised:
-    """An objective plus penalties: one forward pass, its recorded activations handed to each penalty."""
-
-    objective: Any = field(default_factory=CrossEntropy)
-    penalties: tuple[Any, ...] = ()
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Names of the activations that are recorded in the forward pass, as in `record`."""
+        return ()
 
     @property
     def steady(self) -> bool:
-        """Whether the loss is the same function at every step, so that a step can be recorded and replayed."""
-        return all(getattr(penalty, "steady", False) for penalty in self.penalties)
+        """Whether the term is the same function at every step and never waits for a value from the GPU."""
+        return False
+
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        """The batch with what the penalty needs added to its truth."""
+        return batch
+
+    @abstractmethod
+    def __call__(self, cache: ActivationCache, logits: Tensor, batch: Batch, forward: Forward) -> Tensor:
+        """The term, one number for one model or one per member."""
+
+
+@dataclass(frozen=True)
+class Penalised(Objective):
+    """An objective plus penalties: one forward pass whose recorded activations every penalty sees."""
+
+    objective: Objective = field(default_factory=CrossEntropy)
+    penalties: tuple[Penalty, ...] = ()
+
+    @property
+    def steady(self) -> bool:
+        return all(penalty.steady for penalty in self.penalties)
+
+    @property
+    def reads_activations(self) -> bool:
+        return any(penalty.patterns for penalty in self.penalties)
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
         """The objective alone: what evaluation reports."""
         return self.objective(logits, batch)
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
-        for part in (self.objective, *self.penalties):
-            if hasattr(part, "prepare"):
-                batch = part.prepare(batch, rng=rng)
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        batch = self.objective.prepare(batch, rng)
+        for penalty in self.penalties:
+            batch = penalty.prepare(batch, rng)
         return batch
 
     def whole(self, forward: Forward, batch: Batch) -> Tensor:
         patterns = tuple(pattern for penalty in self.penalties for pattern in penalty.patterns)
-        with record(forward.names, *patterns) as cache:
+        with record(forward.module, *patterns) as cache:
             logits = forward(batch.inputs)
         loss = self.objective(logits, batch)
         for penalty in self.penalties:
@@ -76,7 +93,7 @@ def row_sharpness(rows: Tensor, kind: str) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Sharpening:
+class Sharpening(Penalty):
     """λ(step) · mean of `row_sharpness` over layers, heads, queries and examples (Liu et al. 2023, §4 on sharpening).
 
     layers     which layers' attention is sharpened ("*": all; "0": the first only)
@@ -127,19 +144,18 @@ class Sharpening:
 
 
 @dataclass(frozen=True)
-class InvariantLogits:
-    """strength · mean (T(s | p ⊕ s) − T(s))²: the logits on s should not change when something is put before it.
+class InvariantLogits(Penalty):
+    """strength · mean (T(s | p ⊕ s) − T(s))²: the logits on s should not change when a prefix p is put before it.
 
-    `prefix(batch, rng)` draws the inputs with a prefix of one length for the whole batch put in (after a start token,
-    if there is one); it must keep the last `kept` positions of the original inputs in place. The mean runs over those
-    that are counted and the vocabulary (Wen et al. 2023, contrastive regulariser for balance).
+    `prefix(batch, rng)` draws the prefixed inputs (one prefix length for the whole batch, after a start token if there
+    is one) and says how many of the last positions are those of the original inputs. The mean runs over these positions
+    where they are counted, and over the vocabulary (Wen et al. 2023, contrastive regulariser for balance).
     """
 
     prefix: Callable[[Batch, torch.Generator], tuple[Tensor, int]]
     strength: float = 0.3
-    patterns: tuple[str, ...] = ()
 
-    def prepare(self, batch: Batch, *, rng: torch.Generator) -> Batch:
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         inputs, kept = self.prefix(batch, rng)
         truth = {**batch.truth, "prefixed_inputs": inputs, "prefixed_kept": torch.full((len(inputs),), kept)}
         return replace(batch, truth=truth)
@@ -153,11 +169,11 @@ class InvariantLogits:
 
 
 @dataclass(frozen=True)
-class SequenceMean:
+class SequenceMean(Objective):
     """Cross-entropy averaged over the counted targets of each sequence first, then over sequences.
 
-    Where sequences have very different numbers of targets (a mixture of dense and sparse ones) the plain mean belongs
-    to those with many; this one weighs sequences alike.
+    Where sequences have very different numbers of targets (a mixture of dense and sparse ones), the plain mean is
+    dominated by those with many; this one gives every sequence the same weight.
     """
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,14 @@ from torch.func import functional_call
 
 from sandlab.errors import BadInput, choice, require
 from sandlab.learning._engine.layout import Layout
-from sandlab.models.base import seeded
+from sandlab.models.base import Model, seeded
 from sandlab.models.hooks import VmapRecording
 
 __all__ = ["STRATEGIES", "Population", "build_member", "per_member", "scale_weights"]
 
 STRATEGIES = ("native", "vmap", "sequential")
+Member = TypeVar("Member", bound=nn.Module)
+Template = TypeVar("Template", bound=nn.Module, covariant=True)
 
 
 def per_member(field: str, value: float | Sequence[float] | Tensor, members: int) -> Tensor:
@@ -38,12 +40,12 @@ def scale_weights(model: nn.Module, scale: float) -> None:
                 weight.mul_(scale)
 
 
-class Population(VmapRecording, nn.Module):
+class Population(VmapRecording, nn.Module, Generic[Template]):
     """`factory(seed)` once per seed, with the weights of all members in one tensor (member, weight).
 
     factory     a function from the seed to a module. It is called with torch's generator seeded, so that a factory
-                which ignores its argument still gives every seed its own weights, the same as
-                `with sl.models.seeded(seed): factory(seed)` gives alone
+                which ignores its argument still gives every seed its own weights: those of
+                `with sl.models.seeded(seed): factory(seed)`
     seeds       one per member
     init_scale  factor of the initial weight matrices (see `scale_weights`): a number, or one per member
     strategy    how members are computed together: "native" (the layers carry the member axis), "vmap" (any module),
@@ -51,13 +53,14 @@ class Population(VmapRecording, nn.Module):
 
     Calling a population on inputs shared by all members gives logits with the member axis first; with
     `per_member=True` the inputs have a member axis themselves. `record` and `patch` work on it as on one model.
+    `template` is a module of the members' architecture: it computes with the members' weights, its own are not used.
     """
 
-    template: Any
+    template: Template
 
     def __init__(
         self,
-        factory: Callable[[int], nn.Module],
+        factory: Callable[[int], Template],
         *,
         seeds: Iterable[int],
         init_scale: float | Sequence[float] | Tensor = 1.0,
@@ -70,17 +73,16 @@ class Population(VmapRecording, nn.Module):
         self.strategy, self.factory = strategy, factory
         scales = per_member("init_scale", init_scale, len(self.seeds)).tolist()
         template = build_member(factory, self.seeds[0], scales[0])
-        # Kept out of nn.Module's books: the members' weights are the population's, the template only lends its code.
-        self.__dict__["template"] = template
+        self.__dict__["template"] = template  # not a submodule: its weights are not the population's
         self.layout = Layout(_trainable(template))
         device = next(template.parameters()).device
         self.rows = nn.ParameterList(nn.Parameter(row) for row in self.layout.empty(len(self.seeds), device))
         self.constants: dict[str, Tensor] = {}
         others = [_fixed(template)]
         self.layout.fill(list(self.rows), 0, _trainable(template))
-        for place in range(1, len(self.seeds)):
-            member = build_member(factory, self.seeds[place], scales[place])
-            self.layout.fill(list(self.rows), place, _trainable(member))
+        for index in range(1, len(self.seeds)):
+            member = build_member(factory, self.seeds[index], scales[index])
+            self.layout.fill(list(self.rows), index, _trainable(member))
             others.append(_fixed(member))
         self._keep_constants(others)
 
@@ -101,11 +103,11 @@ class Population(VmapRecording, nn.Module):
     @property
     def carries_members(self) -> bool:
         """Whether the layers work with stacked weights, and nothing else differs between members."""
-        return bool(getattr(self.template, "carries_members", False)) and not self.constants
+        return isinstance(self.template, Model) and self.template.carries_members and not self.constants
 
     @property
     def hooked(self) -> bool:
-        """Whether something inside is being recorded or replaced."""
+        """Whether an activation is being recorded or patched."""
         return any(module._forward_hooks for module in self.template.modules())
 
     @property
@@ -147,42 +149,54 @@ class Population(VmapRecording, nn.Module):
         parts = {name: value.unbind(0) for name, value in {**weights, **self.constants}.items()}
         members = range(len(next(iter(parts.values()))))
         outputs = [
-            functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs[place],))
-            if per_member
-            else functional_call(self.template, {name: part[place] for name, part in parts.items()}, (inputs,))
-            for place in members
+            functional_call(
+                self.template,
+                {name: part[index] for name, part in parts.items()},
+                (inputs[index] if per_member else inputs,),
+            )
+            for index in members
         ]
         return torch.stack(outputs)
 
-    def member(self, place: int) -> Any:
-        """A plain model of its own with the weights of one member."""
-        if not -len(self) <= place < len(self):
-            raise BadInput(f"there is no member {place}: the population has {len(self)}")
+    def state(self) -> dict[str, Tensor]:
+        """The members' state dicts, stacked: trained and frozen weights, and the buffers that are saved."""
+        template, given = self.template, {**self.stacked, **self.constants}
+        names = {id(value): name for name, value in (*template.named_parameters(), *template.named_buffers())}
+        found = {}
+        for name, value in template.state_dict(keep_vars=True).items():  # tied weights occur under two names
+            each = given.get(names[id(value)], value.expand(len(self), *value.shape))
+            found[name] = each.detach().clone()
+        return found
+
+    def member(self, index: int) -> Template:
+        """A copy of one member as a plain model."""
+        if not -len(self) <= index < len(self):
+            raise BadInput(f"there is no member {index}: the population has {len(self)}")
         model = copy.deepcopy(self.template)
         with torch.no_grad():
             named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
             for name, value in {**self.stacked, **self.constants}.items():
-                named[name].copy_(value[place])
+                named[name].copy_(value[index])
         return model
 
-    def members(self) -> Iterator[Any]:
+    def members(self) -> Iterator[Template]:
         """Every member as a plain model."""
-        return (self.member(place) for place in range(len(self)))
+        return (self.member(index) for index in range(len(self)))
 
-    def set_member(self, place: int, model: nn.Module) -> None:
+    def set_member(self, index: int, model: nn.Module) -> None:
         """Give one member the weights of a plain model of the same architecture."""
-        self.layout.fill(list(self.rows), place, _trainable(model))
+        self.layout.fill(list(self.rows), index, _trainable(model))
         fixed = _fixed(model)
         for name, value in self.constants.items():
-            value[place].copy_(fixed[name])
+            value[index].copy_(fixed[name])
 
-    def train(self, mode: bool = True) -> Population:
+    def train(self, mode: bool = True) -> Self:
         super().train(mode)
         if "template" in self.__dict__:
             self.template.train(mode)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Population:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)
         self.template._apply(fn)
         self.constants = {name: fn(value) for name, value in self.constants.items()}
@@ -193,7 +207,8 @@ class Population(VmapRecording, nn.Module):
         return f"Population({len(self)} × {type(self.template).__name__}, strategy={self.strategy!r})"
 
 
-def build_member(factory: Callable[[int], nn.Module], seed: int, scale: float) -> nn.Module:
+def build_member(factory: Callable[[int], Member], seed: int, scale: float) -> Member:
+    """`factory(seed)` with torch's generator seeded, its weight matrices multiplied by `scale`."""
     with seeded(seed):
         model = factory(seed)
     if not isinstance(model, nn.Module):

@@ -1,4 +1,4 @@
-"""How the learning rate, and the averaging of weights, change with the step.
+"""How the learning rate, and the averaging of weights, change during training.
 
 A schedule is a name, one of the classes here, or any function from the step to a factor of the base rate.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from sandlab.errors import choice, integer, number, require
+from sandlab.learning._engine.tracking import Tracker
 
 __all__ = [
     "SCHEDULES",
@@ -21,6 +23,7 @@ __all__ = [
     "Linear",
     "OneCycle",
     "PowerDecay",
+    "ReduceLROnPlateau",
     "Schedule",
     "StepDecay",
     "averaging",
@@ -38,7 +41,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Linear:
-    """From 1 down to `final` in a straight line."""
+    """A straight line from 1 down to `final`."""
 
     final: float = 0.0
 
@@ -58,62 +61,86 @@ class Cosine:
 
 @dataclass(frozen=True)
 class OneCycle:
-    """A cosine rise from `start` to 1 over the share `rise` of the run, then a cosine fall to `final` (Smith 2018)."""
+    """Up from `start` to 1 at the fraction `peak` of the run, then down to `final`, both as a cosine (Smith 2018)."""
 
-    rise: float = 0.3
+    peak: float = 0.3
     start: float = 0.04
     final: float = 4e-6
 
     def __call__(self, progress: float) -> float:
-        if progress < self.rise:
-            return self.start + (1 - self.start) * (1 - math.cos(math.pi * progress / self.rise)) / 2
-        rest = (progress - self.rise) / max(1 - self.rise, 1e-12)
+        if progress < self.peak:
+            return self.start + (1 - self.start) * (1 - math.cos(math.pi * progress / self.peak)) / 2
+        rest = (progress - self.peak) / max(1 - self.peak, 1e-12)
         return self.final + (1 - self.final) * (1 + math.cos(math.pi * rest)) / 2
 
 
 @dataclass(frozen=True)
 class StepDecay:
-    """Multiply by `factor` at each of the given shares of the run."""
+    """Multiply by `factor` at each of the given fractions of the run."""
 
     at: tuple[float, ...] = (0.5, 0.75)
     factor: float = 0.1
 
     def __post_init__(self) -> None:
-        for share in self.at:
-            number("at", share, low=0.0, high=1.0)
+        for fraction in self.at:
+            number("at", fraction, low=0.0, high=1.0)
 
     def __call__(self, progress: float) -> float:
-        return self.factor ** sum(progress >= share for share in self.at)
+        return self.factor ** sum(progress >= fraction for fraction in self.at)
 
 
-Schedule = str | Constant | Linear | Cosine | OneCycle | StepDecay | Callable[[int], float]
-SCHEDULES: dict[str, Callable[[], Callable[[float], float]]] = {
+@dataclass(frozen=True)
+class ReduceLROnPlateau:
+    """Multiply a member's rate by `factor` after more than `patience` evaluations without improvement of a metric.
+
+    The rule is that of torch's scheduler of this name: smaller is better, and an improvement is a value below the
+    smallest one so far by a relative 10⁻⁴. `train` must be given something to evaluate.
+    """
+
+    patience: int
+    factor: float = 0.5
+    metric: str = "loss"
+
+    def __post_init__(self) -> None:
+        integer("patience", self.patience, low=0)
+        number("factor", self.factor, low=0.0, high=1.0)
+
+    def tracker(self, members: int) -> Tracker:
+        """What the rule remembers while it is applied."""
+        return Tracker(self.metric, members, relative=1e-4)
+
+
+Shape: TypeAlias = Constant | Linear | Cosine | OneCycle | StepDecay
+Schedule: TypeAlias = str | Shape | ReduceLROnPlateau | Callable[[int], float]
+SCHEDULES: dict[str, Callable[[], Shape]] = {
     "constant": Constant,
     "linear": Linear,
     "cosine": Cosine,
     "one-cycle": OneCycle,
     "step": StepDecay,
 }
-_SHAPES = (Constant, Linear, Cosine, OneCycle, StepDecay)
 
 
 def factors(schedule: Schedule, steps: int, warmup: int = 0) -> Tensor:
     """The factor of every step, as a table (float64).
 
-    Over the first `warmup` steps the factor rises as (step + 1)/warmup; the named shapes then run over what is left,
-    with progress = (step − warmup)/(steps − warmup). A function of the step is used as it is, times the rise.
+    Over the first `warmup` steps the factor is (step + 1)/warmup times that of the schedule; the named shapes run over
+    the steps that are left, with progress = (step − warmup)/(steps − warmup). A function of the step is used as it is.
+    What `ReduceLROnPlateau` does depends on the evaluations and is not in the table.
     """
     integer("warmup", warmup, low=0)
-    rise = [min(1.0, (step + 1) / warmup) if warmup else 1.0 for step in range(steps)]
+    ramp = [min(1.0, (step + 1) / warmup) if warmup else 1.0 for step in range(steps)]
     if isinstance(schedule, str):
-        schedule = SCHEDULES[choice("schedule", schedule, SCHEDULES)]()  # type: ignore[assignment]
+        schedule = SCHEDULES[choice("schedule", schedule, SCHEDULES)]()
+    if isinstance(schedule, ReduceLROnPlateau):
+        schedule = Constant()
     require(callable(schedule), "schedule", schedule, f"a function of the step or one of {', '.join(SCHEDULES)}")
-    if isinstance(schedule, _SHAPES):
+    if isinstance(schedule, Shape):
         left = max(1, steps - warmup)
         values = [schedule(max(0, step - warmup) / left) for step in range(steps)]
     else:
-        values = [float(schedule(step)) for step in range(steps)]  # type: ignore[operator]
-    return torch.tensor(values, dtype=torch.float64) * torch.tensor(rise, dtype=torch.float64)
+        values = [float(schedule(step)) for step in range(steps)]
+    return torch.tensor(values, dtype=torch.float64) * torch.tensor(ramp, dtype=torch.float64)
 
 
 @dataclass(frozen=True)

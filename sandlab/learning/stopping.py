@@ -1,20 +1,21 @@
-"""When a member has learnt enough, or will learn no more."""
+"""When a member has learnt enough, or has stopped improving."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from sandlab.errors import BadInput, integer, nearest, number
+from sandlab.errors import BadInput, integer, number
+from sandlab.learning._engine.tracking import Tracker
 
 __all__ = ["EarlyStop"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class EarlyStop:
-    """Stop a member when a metric falls below a level, or has not fallen by `tolerance` for `patience` evaluations.
+    """Stop a member when a metric is below a level, or has not dropped by `tolerance` for `patience` evaluations.
 
     metric     name among the evaluation's metrics ("loss" for one held-out batch), smaller is better
     below      stop as soon as the metric is below this
@@ -25,8 +26,6 @@ class EarlyStop:
     patience: int | None = None
     below: float | None = None
     tolerance: float = 0.0
-    best: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
-    waited: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.patience is None and self.below is None:
@@ -35,20 +34,15 @@ class EarlyStop:
             integer("patience", self.patience, low=1)
         number("tolerance", self.tolerance, low=0.0)
 
-    def __call__(self, step: int, metrics: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Which members stop now."""
-        if self.metric not in metrics:
-            hint = nearest(self.metric, metrics) or f"there are {', '.join(metrics)}"
-            raise BadInput(f"early stopping watches {self.metric!r}, which is not evaluated: {hint}")
-        value = np.atleast_1d(np.asarray(metrics[self.metric], dtype=float))
-        if len(self.best) != len(value):
-            self.best, self.waited = np.full(len(value), np.inf), np.zeros(len(value))
-        better = value < self.best - self.tolerance
-        self.best = np.where(better, value, self.best)
-        self.waited = np.where(better, 0, self.waited + 1)
-        stop = np.zeros(len(value), dtype=bool)
+    def tracker(self, members: int) -> Tracker:
+        """What the rule remembers while it is applied."""
+        return Tracker(self.metric, members, absolute=self.tolerance)
+
+    def stops(self, tracker: Tracker, metrics: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Which members stop after an evaluation that the tracker has seen."""
+        ended = np.zeros(len(tracker.best), dtype=bool)
         if self.below is not None:
-            stop |= value < self.below
+            ended |= np.asarray(metrics[self.metric], dtype=float) < self.below
         if self.patience is not None:
-            stop |= self.waited >= self.patience
-        return stop
+            ended |= tracker.waited >= self.patience
+        return ended

@@ -96,6 +96,10 @@ class World:
         """n independent examples on the generator's device."""
         raise NotImplementedError
 
+    def at(self, step: int) -> World:
+        """The world that a training run draws its batch of this step from; only a curriculum gives another one."""
+        return self
+
     def oracle(self, batch: Batch) -> Tensor:
         """Log-probabilities (float64) of the Bayes-optimal prediction given what the model sees."""
         raise NotImplementedError(f"{type(self).__name__} has no exact oracle")

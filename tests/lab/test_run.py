@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -21,7 +20,6 @@ from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Local, executor
 from sandlab.lab._exec.jobs import JobFailed, Resources, task
 from sandlab.lab._exec.processes import Processes
-from sandlab.lab._report.display import shown
 from sandlab.lab._report.ledger import read as read_ledger
 from sandlab.lab._report.publish import publish_latest
 from sandlab.lab._report.site import write_site
@@ -29,6 +27,8 @@ from sandlab.lab._store.environment import environment, machine
 from sandlab.lab._store.plain import plain
 from sandlab.lab._store.store import Store
 from sandlab.lab.laboratory import Laboratory, Progress
+from sandlab.lab.run import on_bar
+from sandlab.progress import ProgressBar
 
 
 @pytest.fixture
@@ -384,25 +384,16 @@ def test_every_json_reader_understands_what_is_not_finite():
     json.loads(json.dumps(value), parse_constant=pytest.fail)
 
 
-def test_progress_is_lines_where_there_is_no_terminal_and_a_bar_where_there_is(monkeypatch, capsys):
-    from sandlab.lab._report import display
-
-    monkeypatch.setattr(display, "_PATIENCE", 0.0)
+def test_the_progress_of_each_map_is_told_on_one_bar(capsys):
     progress = Progress("training", 4, done=1, cached=1, running=2, status={"nodes": 2})
-    with shown(None, "a/study") as show:
+    with ProgressBar("a/study", 0, unit="jobs", patience=0.0, interval=0.0) as bar:
+        show = on_bar(bar, "a/study")
         show(progress)
-        show(progress)
-    assert capsys.readouterr().err == "a/study · training: 1/4 jobs (2 nodes, 1 from the store, 2 running)\n"
-    with shown(False, "a/study") as show:
-        show(progress)
-    assert capsys.readouterr().err == ""
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with shown(None, "a/study") as show:
-        show(progress)
-        show(progress)
-    assert "training: 1/4 jobs" in terminal.getvalue()
+        show(Progress("decoding", 3))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "a/study · training: 1/4 jobs  2 nodes, 1 from the store, 2 running"
+    assert second == "a/study · decoding: 0/3 jobs"
+    assert str(progress) == "training: 1/4 jobs (2 nodes, 1 from the store, 2 running)"
 
 
 def test_the_environment_names_machine_and_packages(monkeypatch):

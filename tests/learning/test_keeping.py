@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import torch
 import sandlab as sl
 from sandlab.lab._exec.jobs import canonical
 from sandlab.learning._engine.evaluation import evaluate_batch
-from sandlab.learning._engine.keeping import BestWeights
 from sandlab.learning.experiment import Experiment, Members, Training, train_members
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.population import Population
@@ -46,19 +44,19 @@ def test_each_seed_keeps_the_weights_of_its_smallest_loss(ema: float | None, kee
     assert not np.allclose(curves.min(1), curves[:, -1], atol=1e-3)  # the last weights are others
 
 
-def test_the_first_of_equals_is_kept_and_an_interrupted_training_finds_it_again(tmp_path: Path) -> None:
-    population = Population(lambda seed: torch.nn.Linear(2, 1), seeds=(0, 1))
-    best = BestWeights("loss", population, tmp_path / "best.safetensors")
-    first = {name: value.clone() for name, value in population.stacked.items()}
-    best(0, population, {"loss": np.array([0.5, 0.5])})
-    with torch.no_grad():
-        population.rows[0].add_(1.0)
-    best(1, population, {"loss": np.array([0.5, 0.4])})
-    again = BestWeights("loss", population, tmp_path / "best.safetensors")
-    for kept in (best, again):
-        assert kept.smallest.tolist() == [0.5, 0.4]
-        for name, value in kept.weights.items():
-            assert torch.equal(value[0], first[name][0]) and torch.equal(value[1], population.stacked[name][1].cpu())
+def test_the_first_of_equals_is_kept() -> None:
+    weights: list[torch.Tensor] = []
+
+    def evaluate(population: Population) -> dict[str, np.ndarray]:
+        weights.append(population.rows[0].detach().clone())
+        return {"loss": np.array([[0.5, 0.5, 0.5], [0.5, 0.4, 0.6]])[:, len(weights) - 1]}
+
+    population = Population(lambda seed: torch.nn.Embedding(WORLD.vocab, WORLD.outputs), seeds=(0, 1))
+    histories = sl.learning.train(population, WORLD, steps=2, every=1, rng=sl.rng(0), evaluate=evaluate, keep="loss")
+    for index, (history, evaluation) in enumerate(zip(histories, (0, 1))):
+        assert history.best is not None
+        kept = history.best["weight"].flatten()
+        assert torch.equal(kept, weights[evaluation][index][: len(kept)])
 
 
 def test_a_metric_that_is_not_evaluated_is_refused() -> None:

@@ -9,7 +9,7 @@ import sandlab as sl
 from sandlab.learning.optim import Normalised
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
-from sandlab.worlds.base import Batch
+from sandlab.worlds.base import Batch, World
 
 
 def rows_of(*shapes: tuple[int, int], scale: float = 1.0) -> list[torch.Tensor]:
@@ -34,7 +34,7 @@ def test_a_zero_gradient_moves_nothing():
     assert bool((row == 1).all())
 
 
-class Fixed:
+class Fixed(World):
     """Always the same examples, so that a step can be computed again by hand."""
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:

@@ -52,7 +52,7 @@ def test_a_penalised_loss_is_the_plain_one_plus_the_weighted_mean_entropy() -> N
 
 
 @pytest.mark.parametrize("strategy", ["native", "vmap", "sequential"])
-def test_members_of_a_penalised_population_follow_the_runs_of_their_own(strategy: str) -> None:
+def test_members_of_a_penalised_population_equal_models_trained_alone(strategy: str) -> None:
     objective = Penalised(CrossEntropy(), (Sharpening(0.1),))
     options = {"steps": 20, "batch_size": 16, "objective": objective, "lr": 1e-3}
     population = sl.learning.Population(lambda seed: model(seed), seeds=[0, 1, 2], strategy=strategy)

@@ -37,7 +37,7 @@ def build_named(name: str, **options: object) -> nn.Module:
 
 
 def reads_tokens(name: str) -> bool:
-    """Whether a model maps tokens to classes; the others (pairs of images, scalars) have tests of their own."""
+    """Whether a model maps tokens to classes; the others (pairs of images, scalars) are tested elsewhere."""
     try:
         logits = build_named(name)(WORLD.sample(3, rng=sl.rng(0)).inputs)
     except (BadInput, RuntimeError, TypeError, AttributeError):
@@ -71,30 +71,31 @@ def test_members_of_every_model_follow_the_same_seed_trained_alone(variant: str)
     options = {"steps": 100, "batch_size": 8, "objective": "last-label", "clip": 1.0}
     population = sl.learning.Population(lambda seed: build(variant), seeds=[1, 2], init_scale=scales)
     together = sl.learning.train(population, WORLD, rng=sl.rng(0), lr=rates, weight_decay=decays, **options)
-    for place, seed in enumerate([1, 2]):
+    for index, seed in enumerate([1, 2]):
         with sl.models.seeded(seed):
             model = build(variant)
-        sl.learning.scale_weights(model, scales[place])
-        alone = sl.learning.train(model, WORLD, rng=sl.rng(0), lr=rates[place], weight_decay=decays[place], **options)
-        assert np.abs(together[place].loss - alone.loss).max() < 1e-4
+        sl.learning.scale_weights(model, scales[index])
+        alone = sl.learning.train(model, WORLD, rng=sl.rng(0), lr=rates[index], weight_decay=decays[index], **options)
+        assert np.abs(together[index].loss - alone.loss).max() < 1e-4
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_way_of_computing_members_gives_the_same_losses_and_gradients(variant: str) -> None:
-    from sandlab.learning._engine.backends import StackedModels
-    from sandlab.learning.objectives import as_objective
+    from sandlab.learning._engine.population_step import PopulationStep
+    from sandlab.learning._engine.step import UpdateRule
+    from sandlab.learning.objectives import LastLabel
+    from sandlab.learning.optim import SGD
 
-    objective = as_objective("last-label")
-    batch = objective.prepare(WORLD.sample(8, rng=sl.rng(0)), rng=sl.rng(0))
+    batch = LastLabel().prepare(WORLD.sample(8, rng=sl.rng(0)), sl.rng(0))
+    still = torch.zeros(3, dtype=torch.float64)
     results = []
     for strategy in ("native", "vmap", "sequential"):
         population = sl.learning.Population(lambda seed: build(variant), seeds=[1, 2, 3], strategy=strategy)
         if strategy == "native" and not population.carries_members:
             continue
-        backend = StackedModels(population)
-        backend.choose(batch, objective)
-        losses, gradients = backend.compute(batch, objective)
-        results.append((losses, gradients[0].clone(), population(batch.inputs).detach()))
+        step = PopulationStep(population, LastLabel(), UpdateRule(SGD(), still, still, torch.ones(1)))
+        losses = step.compute(batch)
+        results.append((losses, step.gradients[0].clone(), population(batch.inputs).detach()))
     for other in results[1:]:
         for value, expected in zip(other, results[0]):
             torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
@@ -105,7 +106,7 @@ def transformer(seed: int = 0) -> nn.Module:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "vmap"])
-def test_record_and_replace_reach_inside_a_population(strategy: str) -> None:
+def test_record_and_patch_reach_inside_a_population(strategy: str) -> None:
     population = sl.learning.Population(transformer, seeds=[1, 2, 3], strategy=strategy)
     inputs = WORLD.sample(4, rng=sl.rng(0)).inputs
     with sl.record(population, "layers.0.attention.pattern") as cache:
@@ -115,15 +116,15 @@ def test_record_and_replace_reach_inside_a_population(strategy: str) -> None:
     uniform = torch.ones(10, 10).tril() / torch.arange(1, 11).unsqueeze(1)
     with sl.patch(population, {"layers.0.attention.pattern": uniform}):
         changed = population(inputs)
-    for place, member in enumerate(population.members()):
+    for index, member in enumerate(population.members()):
         with sl.record(member, "layers.0.attention.pattern") as own:
-            torch.testing.assert_close(member(inputs), logits[place], atol=1e-6, rtol=1e-5)
-        torch.testing.assert_close(own["layers.0.attention.pattern"], patterns[place], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(member(inputs), logits[index], atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(own["layers.0.attention.pattern"], patterns[index], atol=1e-6, rtol=1e-5)
         with sl.patch(member, {"layers.0.attention.pattern": uniform}):
-            torch.testing.assert_close(member(inputs), changed[place], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(member(inputs), changed[index], atol=1e-6, rtol=1e-5)
 
 
-def test_a_replaced_activation_stays_replaced_while_a_population_trains() -> None:
+def test_a_patched_activation_stays_patched_while_a_population_trains() -> None:
     uniform = torch.ones(10, 10).tril() / torch.arange(1, 11).unsqueeze(1)
     population = sl.learning.Population(transformer, seeds=[4, 5])
     before = population.stacked["layers.0.attention.query.weight"].detach().clone()
@@ -174,6 +175,30 @@ def test_members_can_be_taken_out_and_put_in() -> None:
         sl.learning.Population(lambda seed: sl.models.Transformer(vocab=2, length=10, width=8 + seed), seeds=[0, 1])
     with pytest.raises(BadInput, match="the factory must return a torch module"):
         sl.learning.Population(lambda seed: seed, seeds=[0])
+
+
+class Tied(nn.Module):
+    """One weight under two names, a frozen one, and a buffer that differs by seed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.readout = nn.Embedding(2, 2), nn.Linear(2, 2, bias=False)
+        self.readout.weight = self.table.weight
+        self.frozen = nn.Parameter(torch.randn(2), requires_grad=False)
+        self.register_buffer("shift", torch.randn(2))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.readout(self.table(tokens) * self.frozen + self.shift)
+
+
+def test_the_state_of_a_population_is_that_of_its_members() -> None:
+    population = sl.learning.Population(lambda seed: Tied(), seeds=[0, 1, 2])
+    sl.learning.train(population, WORLD, steps=3, rng=sl.rng(0))
+    state = population.state()
+    for index, member in enumerate(population.members()):
+        assert set(state) == set(member.state_dict())
+        for name, value in member.state_dict().items():
+            assert torch.equal(state[name][index], value), name
 
 
 def test_a_population_of_eight_is_not_slower_than_eight_runs_one_after_another() -> None:

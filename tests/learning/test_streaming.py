@@ -1,4 +1,4 @@
-"""A queue of members through a population of fixed size: each result is that of a run of its own."""
+"""A queue of members through a population of fixed size: each result is that of the member trained alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(results: Sequence[Finished], queue: Sequence[Member], steps: int, **op
 
 
 @pytest.mark.parametrize("slots", [3, 8])
-def test_members_of_different_lengths_and_rates_equal_runs_of_their_own(slots: int) -> None:
+def test_members_of_different_lengths_and_rates_equal_members_trained_alone(slots: int) -> None:
     rates, lengths = [1e-3, 1e-2], [12, 20, 7]
     queue = [
         Member(seed, lr, weight_decay=0.1 * seed, init_scale=1.0 + seed / 4, steps=length)
@@ -58,7 +58,7 @@ def test_members_of_different_lengths_and_rates_equal_runs_of_their_own(slots: i
     check(results, queue, steps=20, every=5)
 
 
-def test_early_stopping_frees_a_place_and_changes_no_other_member() -> None:
+def test_early_stopping_frees_a_slot_and_changes_no_other_member() -> None:
     queue = [Member(seed, lr=0.03) for seed in range(10)]
     rule = sl.learning.EarlyStop(below=0.66, patience=3)
     results = sl.learning.stream(
@@ -99,7 +99,7 @@ def test_a_sweep_of_rates_and_seeds_streams_through_a_small_population() -> None
 
 
 @pytest.mark.slow
-def test_five_hundred_members_through_sixty_four_places_equal_separate_runs() -> None:
+def test_five_hundred_members_through_sixty_four_slots_equal_separate_runs() -> None:
     queue = [Member(seed, lr) for lr, seed in itertools.product([1e-4, 1e-3, 3e-3, 1e-2, 3e-2], range(100))]
     results = sl.learning.stream(
         tiny, queue, WORLD, steps=20, slots=64, batch_size=4, rng=sl.rng(5), evaluate=HELD_OUT, every=10

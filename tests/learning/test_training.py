@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,11 @@ import sandlab as sl
 from sandlab.errors import BadInput
 from sandlab.learning._engine.loop import Diverged
 from sandlab.learning.objectives import CrossEntropy, LastLabel, MaskedToken, NextToken, PositionLabel, SoftTarget
-from sandlab.worlds.base import Batch, cross_entropy
+from sandlab.worlds.base import Batch, World, cross_entropy
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(World):
     """Each token is the previous one plus a step that is 1 or 2 modulo 3; the target is the next token."""
 
     length: int = 12
@@ -35,7 +36,7 @@ def small(seed: int = 0, **options: object) -> nn.Module:
 
 
 class Plain(nn.Module):
-    """A user's own module: it knows nothing of members, and has a frozen weight and a buffer that differ by seed."""
+    """A module of the user: it knows nothing of members, and has a frozen weight and a buffer that differ by seed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ def test_every_optimiser_equals_torch_for_one_model_and_for_each_member(name, op
     # In float64 and without biases: Adam turns the rounding of a gradient that should be zero into full steps.
     population = sl.learning.Population(lambda seed: small(bias=False).double(), seeds=[3, 4])
     sl.learning.train(population, Sums(), steps=25, batch_size=16, rng=sl.rng(1), optimizer=name, lr=3e-3, **options)
-    for place, seed in enumerate([3, 4]):
+    for index, seed in enumerate([3, 4]):
         with sl.models.seeded(seed):
             ours = small(bias=False).double()
         with sl.models.seeded(seed):
@@ -91,7 +92,7 @@ def test_every_optimiser_equals_torch_for_one_model_and_for_each_member(name, op
         )
         expected = by_hand(theirs, build(theirs.parameters()), 25, sl.rng(1))
         np.testing.assert_allclose(history.loss, expected, atol=1e-9)
-        for weight, truth, member in zip(ours.parameters(), theirs.parameters(), population.member(place).parameters()):
+        for weight, truth, member in zip(ours.parameters(), theirs.parameters(), population.member(index).parameters()):
             torch.testing.assert_close(weight, truth, atol=1e-7, rtol=1e-6)
             torch.testing.assert_close(member, truth, atol=1e-7, rtol=1e-6)
 
@@ -102,12 +103,12 @@ def test_a_member_follows_the_curve_of_the_same_seed_trained_alone(strategy: str
     options = {"steps": 100, "batch_size": 16, "clip": 0.5, "schedule": "cosine", "warmup": 10}
     population = sl.learning.Population(small, seeds=[5, 6, 7], init_scale=scales, strategy=strategy)
     together = sl.learning.train(population, Sums(), rng=sl.rng(2), lr=rates, weight_decay=decays, **options)
-    for place, seed in enumerate([5, 6, 7]):
+    for index, seed in enumerate([5, 6, 7]):
         with sl.models.seeded(seed):
             model = small()
-        sl.learning.scale_weights(model, scales[place])
-        alone = sl.learning.train(model, Sums(), rng=sl.rng(2), lr=rates[place], weight_decay=decays[place], **options)
-        assert np.abs(together[place].loss - alone.loss).max() < 1e-4
+        sl.learning.scale_weights(model, scales[index])
+        alone = sl.learning.train(model, Sums(), rng=sl.rng(2), lr=rates[index], weight_decay=decays[index], **options)
+        assert np.abs(together[index].loss - alone.loss).max() < 1e-4
 
 
 @pytest.mark.parametrize("strategy", ["auto", "vmap", "sequential"])
@@ -115,12 +116,12 @@ def test_any_module_forms_a_population_and_buffers_that_differ_stay_apart(strate
     population = sl.learning.Population(lambda seed: Plain(), seeds=[0, 1, 2], strategy=strategy)
     assert not population.native
     histories = sl.learning.train(population, Sums(), steps=30, rng=sl.rng(0), lr=1e-2)
-    for place, member in enumerate(population.members()):
-        with sl.models.seeded(place):
+    for index, member in enumerate(population.members()):
+        with sl.models.seeded(index):
             model = Plain()
         frozen = model.frozen.clone()
         alone = sl.learning.train(model, Sums(), steps=30, rng=sl.rng(0), lr=1e-2)
-        np.testing.assert_allclose(histories[place].loss, alone.loss, atol=1e-5)
+        np.testing.assert_allclose(histories[index].loss, alone.loss, atol=1e-5)
         assert torch.equal(member.frozen, frozen) and torch.equal(model.frozen, frozen)
         torch.testing.assert_close(
             member(torch.tensor([[0, 1, 2]])), model(torch.tensor([[0, 1, 2]])), atol=1e-4, rtol=0
@@ -129,10 +130,10 @@ def test_any_module_forms_a_population_and_buffers_that_differ_stay_apart(strate
 
 def test_a_model_keeps_its_own_storage_and_learns_in_place() -> None:
     model = small()
-    weight, place = model.unembed.weight, model.unembed.weight.data_ptr()
+    weight, address = model.unembed.weight, model.unembed.weight.data_ptr()
     before = weight.detach().clone()
     sl.learning.train(model, Sums(), steps=3, rng=sl.rng(0))
-    assert model.unembed.weight is weight and weight.data_ptr() == place and not torch.equal(weight, before)
+    assert model.unembed.weight is weight and weight.data_ptr() == address and not torch.equal(weight, before)
 
 
 def test_training_reaches_the_best_possible_loss() -> None:
@@ -214,12 +215,12 @@ def test_stopped_members_freeze_and_the_others_go_on() -> None:
 
     seen = {}
 
-    def look(step: int, model: sl.learning.Population, metrics: dict[str, np.ndarray]) -> None:
+    def note(step: int, model: sl.learning.Population, metrics: dict[str, np.ndarray]) -> None:
         seen[step] = {name: weight.detach().clone() for name, weight in model.stacked.items()}
 
     population = sl.learning.Population(small, seeds=[0, 1])
     first, second = sl.learning.train(
-        population, Sums(), steps=30, every=5, rng=sl.rng(0), stop=stop, callbacks=[look], weight_decay=0.1
+        population, Sums(), steps=30, every=5, rng=sl.rng(0), stop=stop, callbacks=[note], weight_decay=0.1
     )
     assert first.stopped_at == 10 and len(first.loss) == 10
     assert second.stopped_at is None and len(second.loss) == 30
@@ -230,9 +231,14 @@ def test_stopped_members_freeze_and_the_others_go_on() -> None:
 
 def test_early_stopping_by_level_and_by_patience() -> None:
     rule = sl.learning.EarlyStop(metric="loss", below=0.5, patience=2)
-    values = [[1.0, 1.0, 1.0], [0.9, 0.4, 1.0], [0.8, 0.4, 1.1]]
-    stops = [rule(step, {"loss": np.array(value)}).tolist() for step, value in enumerate(values)]
+    tracker, stops = rule.tracker(3), []
+    for values in ([1.0, 1.0, 1.0], [0.9, 0.4, 1.0], [0.8, 0.4, 1.1]):
+        metrics = {"loss": np.array(values)}
+        tracker.update(metrics)
+        stops.append(rule.stops(tracker, metrics).tolist())
     assert stops == [[False, False, False], [False, True, False], [False, True, True]]
+    with pytest.raises(BadInput, match="'los', which is not evaluated: did you mean 'loss'"):
+        sl.learning.EarlyStop("los", below=1.0).tracker(1).update({"loss": np.ones(1)})
 
 
 def test_a_loss_that_is_not_a_number_names_step_and_member() -> None:
@@ -252,8 +258,8 @@ def test_separate_data_give_each_member_examples_of_its_own() -> None:
     histories = sl.learning.train(population, Sums(), steps=1, batch_size=16, rng=sl.rng(0), data="separate")
     with sl.models.seeded(0):
         model = small()
-    for place, history in enumerate(histories):
-        own = sampled[16 * place : 16 * (place + 1)]
+    for index, history in enumerate(histories):
+        own = sampled[16 * index : 16 * (index + 1)]
         with torch.no_grad():
             expected = float(cross_entropy(model(own.inputs).log_softmax(-1), own))
         assert history.loss[0] == pytest.approx(expected, abs=1e-6)
@@ -262,7 +268,9 @@ def test_separate_data_give_each_member_examples_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("ema", "decays"), [(0.7, [0.7] * 5), (lambda step: step / (step + 1), [0, 1 / 2, 2 / 3, 3 / 4, 4 / 5])]
 )
-def test_the_average_of_the_weights_is_the_exponential_moving_average(ema: Any, decays: list[float]) -> None:
+def test_the_average_of_the_weights_is_the_exponential_moving_average(
+    ema: float | Callable[[int], float], decays: list[float]
+) -> None:
     model, kept = small(), []
     keep = lambda step, model, metrics: kept.append(model.unembed.weight.detach().clone())  # noqa: E731
     history = sl.learning.train(model, Sums(), steps=5, every=1, rng=sl.rng(0), ema=ema, callbacks=[keep])
@@ -286,26 +294,28 @@ def test_the_average_of_the_weights_is_the_exponential_moving_average(ema: Any, 
         ({"rng": 3}, "use rng=sl.rng"),
         ({"evaluate": 3}, "evaluate must be"),
         ({"stop": lambda: None, "data": "other"}, "data must be one of"),
+        ({"stop": sl.learning.EarlyStop(below=1.0)}, "depend on a metric: give evaluate"),
+        ({"world": "markov"}, "world must be a World, got str"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(options: dict, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        sl.learning.train(small(), Sums(), **{"steps": 2, "rng": sl.rng(0), **options})
+        sl.learning.train(**{"model": small(), "world": Sums(), "steps": 2, "rng": sl.rng(0), **options})
 
 
 def test_objectives_give_each_member_the_loss_of_its_own_logits() -> None:
     batch = Sums().sample(8, rng=sl.rng(0))
     logits = torch.randn(3, 8, 12, 3, generator=sl.rng(1))
-    law = torch.rand(8, 12, 3, generator=sl.rng(2)).softmax(-1)
-    soft = Batch(batch.inputs, law, batch.mask)
+    probs = torch.rand(8, 12, 3, generator=sl.rng(2)).softmax(-1)
+    soft = Batch(batch.inputs, probs, batch.mask)
     last = Batch(batch.inputs, batch.targets[:, -1:], batch.mask[:, -1:])
     for case in (batch, soft, last):
         losses = CrossEntropy()(logits, case)
         assert losses.shape == (3,)
-        for place in range(3):
-            expected = cross_entropy(logits[place].log_softmax(-1), case)
-            torch.testing.assert_close(losses[place], expected)
-            torch.testing.assert_close(CrossEntropy()(logits[place], case), expected)
+        for index in range(3):
+            expected = cross_entropy(logits[index].log_softmax(-1), case)
+            torch.testing.assert_close(losses[index], expected)
+            torch.testing.assert_close(CrossEntropy()(logits[index], case), expected)
 
 
 def test_objectives_prepare_what_they_promise() -> None:
@@ -324,8 +334,8 @@ def test_objectives_prepare_what_they_promise() -> None:
     assert torch.equal(LastLabel().prepare(batch, rng=sl.rng(1)).targets, batch.targets[:, -1:])
     with pytest.raises(BadInput, match="it has parity, first"):
         PositionLabel("state").prepare(batch, rng=sl.rng(1))
-    law = torch.rand(500, 12, 3).log_softmax(-1)
-    assert SoftTarget(lambda _: law).prepare(batch, rng=sl.rng(1)).soft
+    log_probs = torch.rand(500, 12, 3).log_softmax(-1)
+    assert SoftTarget(lambda _: log_probs).prepare(batch, rng=sl.rng(1)).soft
 
 
 def test_a_history_can_be_drawn() -> None:
@@ -343,13 +353,13 @@ def test_evaluation_over_many_batches_is_the_mean_over_all_examples() -> None:
     rng = sl.rng(3)
     parts = [Sums().sample(size, rng=rng) for size in (24, 24, 16)]
     joined = Batch(*(torch.cat([getattr(part, name) for part in parts]) for name in ("inputs", "targets", "mask")))
-    for place, member in enumerate(population.members()):
+    for index, member in enumerate(population.members()):
         told = sl.learning.evaluate(member, Sums(), examples=64, rng=sl.rng(3), batch_size=24)
         with torch.no_grad():
             log_probs = member(joined.inputs).log_softmax(-1)
         assert told["loss"] == pytest.approx(float(cross_entropy(log_probs, joined)), abs=1e-6)
         assert told["accuracy"] == pytest.approx(float((log_probs.argmax(-1) == joined.targets).double().mean()))
-        assert whole["loss"][place] != told["loss"] and whole["loss"].shape == (2,)
+        assert whole["loss"][index] != told["loss"] and whole["loss"].shape == (2,)
 
 
 def test_training_switches_dropout_on_and_leaves_the_mode_as_it_was() -> None:

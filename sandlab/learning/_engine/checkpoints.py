@@ -1,15 +1,15 @@
 """A training run on disk: one safetensors file whose header holds the rest as JSON. Nothing is pickled.
 
-The file is written beside its place and moved there in one step, so that it is whole at every moment.
+The file is written under another name and moved in one step, so that it is whole at every moment.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,15 +18,15 @@ from torch import Tensor
 
 from sandlab.errors import BadInput, integer, number
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "Facts", "read_checkpoint", "write_checkpoint"]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Save the run to `path` and at its end; a run that finds the file goes on from there.
+    """Save the run to `path` along the way and at its end; a run that finds the file goes on from there.
 
     every    number of steps from one save to the next; None: only by the clock
-    seconds  save also when so many seconds have passed since the last one
+    seconds  save also when this many seconds have passed since the last one
     """
 
     path: str | Path
@@ -39,25 +39,46 @@ class Checkpoint:
         if self.seconds is not None:
             number("seconds", self.seconds, low=0.0)
 
+    def due(self, done: int, saved: float) -> bool:
+        """Whether to save after `done` updates, the last save having been at time `saved`."""
+        by_clock = self.seconds is not None and time.monotonic() - saved >= self.seconds
+        return by_clock or (self.every is not None and done % self.every == 0)
 
-def write_checkpoint(path: str | Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write tensors and JSON facts atomically."""
+
+@dataclass(frozen=True)
+class Facts:
+    """What a checkpoint holds besides tensors.
+
+    done       updates done; settings: what a run must share with this one to go on from here
+    strategy   how the members of a population are computed
+    metrics    names of the metrics; words: the values of those that are text
+    """
+
+    done: int
+    settings: str
+    strategy: str
+    metrics: list[str]
+    words: dict[str, list[object]]
+
+
+def write_checkpoint(path: str | Path, tensors: dict[str, Tensor], facts: Facts) -> None:
+    """Write tensors and facts atomically."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     try:
-        save_file(whole, beside, metadata={"sandlab": json.dumps(facts)})
-        os.replace(beside, path)
+        save_file(whole, partial, metadata={"sandlab": json.dumps(asdict(facts))})
+        os.replace(partial, path)
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
-def read_checkpoint(path: str | Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_checkpoint(path: str | Path, device: torch.device) -> tuple[dict[str, Tensor], Facts]:
     """Tensors and facts of a checkpoint; a file that is not one is refused."""
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
-            facts = json.loads((file.metadata() or {})["sandlab"])
+            facts = Facts(**json.loads((file.metadata() or {})["sandlab"]))
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
-    except (SafetensorError, KeyError, json.JSONDecodeError) as failure:
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as failure:
         raise BadInput(f"{path} is not a checkpoint of a training run ({failure}): delete it to start afresh") from None

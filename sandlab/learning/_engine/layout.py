@@ -1,4 +1,4 @@
-"""All weights of a model side by side in one row, one row per member.
+"""All weights of a model concatenated into one row, one row per member.
 
 An optimiser step over a population is then a handful of operations on one tensor (member, weight), and what differs
 between members (learning rate, decay, clipping) is a column that broadcasts. The named weights are views of the rows.
@@ -21,7 +21,7 @@ _ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Slice:
     row: int  # which of the rows: one per number type
     start: int
     size: int
@@ -35,15 +35,15 @@ class Layout:
         require(len(weights) > 0, "model", "no trainable weights", "a module with at least one")
         self.dtypes = list(dict.fromkeys(weight.dtype for weight in weights.values()))
         self.widths = [0] * len(self.dtypes)
-        self.places: dict[str, _Place] = {}
+        self.slices: dict[str, _Slice] = {}
         for name, weight in weights.items():
             row = self.dtypes.index(weight.dtype)
             start, size = self.widths[row], weight.numel()
-            self.places[name] = _Place(row, start, size, weight.shape)
+            self.slices[name] = _Slice(row, start, size, weight.shape)
             self.widths[row] = start + -(-size // _ALIGNMENT) * _ALIGNMENT
 
     def empty(self, members: int, device: torch.device) -> list[Tensor]:
-        """Rows of zeros for that many members."""
+        """Rows of zeros for `members` members."""
         return [
             torch.zeros(members, width, dtype=dtype, device=device) for width, dtype in zip(self.widths, self.dtypes)
         ]
@@ -51,16 +51,16 @@ class Layout:
     def views(self, rows: Sequence[Tensor]) -> dict[str, Tensor]:
         """The named weights, member axis first, as views of the rows."""
         return {
-            name: rows[place.row].narrow(1, place.start, place.size).unflatten(1, place.shape or (1,))
-            if place.shape
-            else rows[place.row].select(1, place.start)
-            for name, place in self.places.items()
+            name: rows[part.row].narrow(1, part.start, part.size).unflatten(1, part.shape)
+            if part.shape
+            else rows[part.row].select(1, part.start)
+            for name, part in self.slices.items()
         }
 
     def fill(self, rows: Sequence[Tensor], member: int, weights: Mapping[str, Tensor]) -> None:
-        """Copy one member's weights into its place in the rows."""
-        if set(weights) != set(self.places):
-            raise BadInput(f"member {member} has weights {sorted(weights)}, expected {sorted(self.places)}")
+        """Copy one member's weights into its rows."""
+        if set(weights) != set(self.slices):
+            raise BadInput(f"member {member} has weights {sorted(weights)}, expected {sorted(self.slices)}")
         with torch.no_grad():
             for name, view in self.views(rows).items():
                 if weights[name].shape != view.shape[1:]:

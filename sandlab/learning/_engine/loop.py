@@ -1,169 +1,258 @@
-"""The training loop: steps, evaluations, early stopping, checkpoints, progress."""
+"""The training loop: updates, evaluations, stopping, checkpoints, progress, and members that take turns (streaming)."""
 
 from __future__ import annotations
 
-import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sandlab.errors import BadInput
-from sandlab.learning._engine.backends import StackedModels
-from sandlab.learning._engine.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from sandlab.learning._engine.engines import CUDAGraphEngine, Eager, Engine, make_engine
-from sandlab.learning._engine.evaluation import Evaluation
+from sandlab.learning._engine.checkpoints import Checkpoint
+from sandlab.learning._engine.evaluation import Evaluation, Metrics
 from sandlab.learning._engine.precision import computing
+from sandlab.learning._engine.queue import Queue
+from sandlab.learning._engine.saving import restore, restore_dropout, save
 from sandlab.learning._engine.sources import Source
-from sandlab.learning._engine.steps import TrainState
+from sandlab.learning._engine.step import Step
+from sandlab.learning._engine.tracking import Tracker
 from sandlab.learning.history import History
 from sandlab.learning.objectives import MemberBatch
-from sandlab.learning.optim import TorchOptimizer
 from sandlab.learning.population import Population
+from sandlab.learning.schedules import ReduceLROnPlateau
 from sandlab.learning.stopping import EarlyStop
-from sandlab.progress import Progress
+from sandlab.progress import ProgressBar
 
-__all__ = ["Diverged", "Run"]
+__all__ = ["Callback", "Diverged", "Loop", "StopRule"]
+
+# For a population: the population and arrays over members; for one model: the module and numbers.
+Callback: TypeAlias = Callable[[int, Any, dict[str, Any]], object]
+StopRule: TypeAlias = EarlyStop | Callable[[int, Metrics], object]
 
 # Seconds of remaining work from which on half a minute of compiling pays.
 COMPILE_PAYS = 120.0
+# Recorded updates between two readings of the clock.
+STRIDE = 64
 
 
 class Diverged(FloatingPointError):
     """A loss became infinite or undefined."""
 
 
-@dataclass
-class Run:
-    """One call of `train`. The number of updates done so far is `done`; `active` says which members still train."""
+@dataclass(frozen=True)
+class Measured:
+    """One evaluation: the updates done before it, the member measured in each slot (−1: none), its metrics."""
 
-    state: TrainState
+    step: int
+    members: np.ndarray
+    metrics: Metrics
+
+
+@dataclass
+class Loop:
+    """One training run. Each slot of the step holds a member; with a queue, the next one when it is done.
+
+    done         updates done so far
+    members      the member in each slot, −1 for none
+    begun        updates done before the member of each slot started; limit: how many it does
+    stopped_at   after how many updates the member of each slot was stopped, −1 when it was not
+    """
+
+    step: Step
     source: Source
     steps: int
     every: int
-    evaluation: Evaluation | None
-    callbacks: tuple[Any, ...]
-    stop: Any
-    checkpoint: Checkpoint | None
-    settings: str
-    nan: str
+    evaluation: Evaluation | None = None
+    callbacks: tuple[Callback, ...] = ()
+    stop: StopRule | None = None
+    plateau: ReduceLROnPlateau | None = None
+    keep: str | None = None
+    checkpoint: Checkpoint | None = None
+    settings: str = ""
+    nan: str = "raise"
     precision: str = "float32"
     compile: bool | None = None
     graph: bool | None = None
+    queue: Queue | None = None
     done: int = 0
-    eval_steps: list[int] = field(default_factory=list)
-    metrics: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    _checked: int = 0
-    _noted: float = 0.0
-    _saved: float = field(default_factory=time.monotonic)
-    _text: str = ""
-    _dropout: list[tuple[Tensor, Any]] = field(default_factory=list)
-    _strategy: str | None = None
+    evaluations: list[Measured] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.backend = self.state.backend
-        self.model, self.members = self.backend.model, len(self.backend)
-        self.device = self.backend.rows[0].device
-        self.active = np.ones(self.members, dtype=bool)
-        self.stopped_at = np.full(self.members, -1)
-        self.stop = copy.deepcopy(self.stop)
-        if isinstance(self.stop, EarlyStop) and self.evaluation is None:
-            raise BadInput("early stopping needs something to watch: give evaluate=held_out_batch")
-        if self.checkpoint is not None and Path(self.checkpoint.path).exists():
-            self._restore(*read_checkpoint(self.checkpoint.path, self.device))
+        self.model, self.device, slots = self.step.model, self.step.device, len(self.step)
+        self.members = np.arange(slots) if self.queue is None else np.full(slots, -1)
+        self.begun, self.limit = np.zeros(slots, dtype=np.int64), np.full(slots, self.steps)
+        self.stopped_at, self.evaluated_at = np.full(slots, -1), np.full(slots, -1)
+        self.lr, self.factor = self.step.lr.cpu().numpy().copy(), np.ones(slots)
+        self.kept = [row.clone() for row in self.step.rows] if self.keep is not None else []
+        self.trackers = self._trackers(slots)
+        self._source_begun, self._source_start = 0, self.source.rng.get_state()
+        self._read, self._text, self._saved = 0.0, "", time.monotonic()
+        self.dropout: dict[str, Tensor] = {}
+        self.resumed = self.checkpoint is not None and restore(self, self.checkpoint.path)
+        self._checked = self.done
 
-    def go(self, show: bool | None) -> None:
+    def _trackers(self, slots: int) -> dict[str, Tracker]:
+        found: dict[str, Tracker] = {}
+        if isinstance(self.stop, EarlyStop):
+            found["stop"] = self.stop.tracker(slots)
+        if self.plateau is not None:
+            found["plateau"] = self.plateau.tracker(slots)
+        if self.keep is not None:
+            found["keep"] = Tracker(self.keep, slots)
+        if found and self.evaluation is None:
+            raise BadInput("early stopping, plateaus and best weights depend on a metric: give evaluate=held_out_batch")
+        return found
+
+    def run(self, show: bool | None = None) -> None:
         """Train to the end."""
-        label = f"training {self.members} members" if self.members > 1 else "training"
-        progress = Progress(self.steps, label, show=show)
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
+        with self._bar(show) as bar, torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
             # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
             torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
-            for state, generator in self._dropout:
-                generator(state)
-            engine = self._engine()
-            while self.done < self.steps:
-                if self.done % self.every == 0 and self.done not in self.eval_steps[-1:]:
-                    self._look()
-                if not self.active.any():
+            restore_dropout(self.dropout, self.device)
+            if self.queue is not None:
+                self._fill(self.queue)
+            self._prepare()
+            while True:
+                self._evaluate_if_due()
+                if self.queue is not None and self._exchange(self.queue, bar):
+                    continue
+                if not self.moving.any():
                     break
-                count = min(engine.stride, self._until_next())
-                engine.advance(self.done, count)
-                self.done += count
-                if self.device.type == "cpu":  # elsewhere reading a loss would wait for the step
-                    self._check()
-                progress(self.done, self._note())
-                if self._save_is_due():
-                    self._save()
-            if self.done not in self.eval_steps[-1:]:
-                self._look()
+                self._advance(bar)
             if self.checkpoint is not None:
-                self._save()
-        progress.close()
+                self._save(self.checkpoint)
 
-    def _until_next(self) -> int:
-        """Steps to the next evaluation, checkpoint or the end."""
-        stops = [self.steps - self.done, self.every - self.done % self.every]
-        if self.checkpoint is not None and self.checkpoint.every is not None:
-            stops.append(self.checkpoint.every - self.done % self.checkpoint.every)
-        return min(stops)
+    def _bar(self, show: bool | None) -> ProgressBar:
+        if self.queue is not None:
+            label = f"training, {len(self.step)} members at a time"
+            return ProgressBar(label, len(self.queue.members), unit="members", show=show)
+        label = f"training {len(self.step)} members" if len(self.step) > 1 else "training"
+        return ProgressBar(label, self.steps, show=show)
 
-    def _save_is_due(self) -> bool:
-        if self.checkpoint is None:
-            return False
-        every, seconds = self.checkpoint.every, self.checkpoint.seconds
-        by_clock = seconds is not None and time.monotonic() - self._saved >= seconds
-        return by_clock or (every is not None and self.done % every == 0)
+    @property
+    def moving(self) -> np.ndarray:
+        """Which slots hold a member that is not done."""
+        return (self.members >= 0) & (self.stopped_at < 0) & (self.done - self.begun < self.limit)
 
-    def _engine(self) -> Engine:
-        """Settle how a population is computed (a resumed run goes on as it began), then how steps are carried out."""
-        if self.done == self.steps:
-            return Eager(self.state, self.source)
-        if isinstance(self.backend, StackedModels):
-            if self._strategy is None:
-                self.backend.choose(self.source.peek(self.done), self.state.objective)
-            else:
-                self.backend.strategy = self._strategy
-        if self.device.type == "cuda" and not hasattr(self.state.objective, "whole"):
-            self.backend.fuse_attention()
+    def _prepare(self) -> None:
+        """Settle how updates are computed (a resumed run goes on as it began), compile and record them."""
+        if not self.moving.any():
+            return
+        if not self.resumed:
+            self.step.choose_strategy(self.source, self.done)
+        if self.step.on_gpu and not self.step.objective.reads_activations:
+            self.step.fuse_attention()
         if self.compile:
-            self.state.compile()
-        engine = make_engine(self.state, self.source, graph=self.graph)
-        left = self.steps - self.done
-        if self.compile is None and isinstance(engine, CUDAGraphEngine) and engine.seconds * left > COMPILE_PAYS:
-            del engine  # its recording holds the memory of a whole step
-            self.state.compile()
-            engine = make_engine(self.state, self.source, graph=self.graph)
-        return engine
+            self.step.compile()
+        if self.graph is not False:
+            self.step.record(self.source)
+        seconds = 0.0 if self.step.recording is None else self.step.recording.seconds
+        if self.compile is None and seconds * (self.steps - self.done) > COMPILE_PAYS:
+            self.step.compile()  # drops the recording, which holds the memory of a whole step
+            self.step.record(self.source)
 
-    def _look(self) -> None:
-        """Evaluate, tell the callbacks, and stop the members that are done."""
+    def _advance(self, bar: ProgressBar) -> None:
+        """Updates until the next evaluation."""
+        stride = 1 if self.step.recording is None else STRIDE
+        end = self.done + self.every - self.done % self.every
+        end = end if self.queue is not None else min(end, self.steps)
+        while self.done < end:
+            count = min(stride, end - self.done, self._until_checkpoint())
+            self.step.advance(self.source, self.done - self._source_begun, count)
+            self.done += count
+            if self.device.type == "cpu":  # elsewhere reading a loss would wait for the update
+                self._check()
+            if self.queue is None:
+                bar.update(self.done, self._newest_loss())
+            if self.checkpoint is not None and self.checkpoint.due(self.done, self._saved):
+                self._save(self.checkpoint)
+
+    def _until_checkpoint(self) -> int:
+        every = None if self.checkpoint is None else self.checkpoint.every
+        return STRIDE if every is None else every - self.done % every
+
+    def _check(self) -> None:
+        """Refuse to go on with a loss that is not a number."""
+        since, self._checked = self._checked, self.done
+        if self.nan == "continue" or self.done <= since:
+            return
+        fresh = self.step.losses[since : self.done]
+        bad = ~torch.isfinite(fresh) & self.step.live
+        if not bad.any():
+            return
+        step, member = bad.nonzero()[0].tolist()
+        who = f" of member {member}" if isinstance(self.model, Population) else ""
+        raise Diverged(
+            f"the loss{who} became {float(fresh[step, member])} at step {since + step} (learning rate "
+            f"{float(self.step.lr[member]):g}): lower it, clip the gradient, or pass nan='continue'"
+        )
+
+    def _newest_loss(self) -> str:
+        """As text; read at most every two seconds, since on a GPU reading it waits for the update."""
+        now = time.monotonic()
+        if now - self._read > 2.0:
+            self._read, self._text = now, f"loss {float(self.step.losses[self.done - 1].nanmean()):.4f}"
+        return self._text
+
+    def _evaluate_if_due(self) -> None:
+        """Every `every` updates and at the end, for the members that have not been evaluated since."""
+        if self.done % self.every == 0 or not self.moving.any():
+            due = (self.members >= 0) & (self.evaluated_at != self.done)
+            if due.any():
+                self._evaluate(due)
+
+    def _evaluate(self, slots: np.ndarray) -> None:
+        """Measure, tell the callbacks, and act on what was measured."""
         self._check()
-        metrics: dict[str, np.ndarray] = {}
-        if self.evaluation is not None:
-            metrics = self.evaluation(self.model)
-            if self.state.averages:
-                self.state.swap_averages()
-                metrics |= {f"ema/{name}": value for name, value in self.evaluation(self.model).items()}
-                self.state.swap_averages()
-        self.eval_steps.append(self.done)
-        for name, value in metrics.items():
-            self.metrics.setdefault(name, []).append(value)
-        if self.callbacks:
-            self._tell(metrics)
-        if self.stop is not None and self.done < self.steps:
-            ending = np.broadcast_to(np.asarray(self.stop(self.done, metrics), dtype=bool), (self.members,))
-            self.stopped_at[self.active & ending] = self.done
-            self.active = self.active & ~ending
-            self.state.live.copy_(torch.from_numpy(self.active))
+        metrics = self._measure()
+        self.note(self.done, metrics, slots)
+        better = {name: tracker.update(metrics, slots) for name, tracker in self.trackers.items()}
+        if "keep" in better:
+            self._keep_weights(better["keep"])
+        if self.plateau is not None:
+            self._reduce_rates(self.plateau, self.trackers["plateau"])
+        self._tell(metrics)
+        if self.stop is not None and self.moving.any():
+            self._stop_members(self.stop, metrics)
 
-    def _tell(self, metrics: dict[str, np.ndarray]) -> None:
-        last = self.state.losses[self.done - 1].cpu().double().numpy() if self.done else np.full(self.members, np.nan)
+    def note(self, done: int, metrics: Metrics, slots: np.ndarray | None = None) -> None:
+        """Add an evaluation after `done` updates to the histories of the members in these slots (None: in all)."""
+        slots = self.members >= 0 if slots is None else slots
+        self.evaluations.append(Measured(done, np.where(slots, self.members, -1), metrics))
+        self.evaluated_at[slots] = done
+
+    def _measure(self) -> Metrics:
+        if self.evaluation is None:
+            return {}
+        metrics = self.evaluation(self.model)
+        if self.step.averages:
+            self.step.swap_averages()
+            metrics |= {f"ema/{name}": value for name, value in self.evaluation(self.model).items()}
+            self.step.swap_averages()
+        return metrics
+
+    def _keep_weights(self, better: np.ndarray) -> None:
+        chosen = torch.from_numpy(better).to(self.device)
+        averaged = self.keep is not None and self.keep.startswith("ema/")
+        for kept, row in zip(self.kept, self.step.averages if averaged else self.step.rows):
+            kept[chosen] = row[chosen]
+
+    def _reduce_rates(self, plateau: ReduceLROnPlateau, tracker: Tracker) -> None:
+        late = tracker.waited > plateau.patience
+        self.factor[late] *= plateau.factor
+        tracker.waited[late] = 0
+        self.step.lr.copy_(torch.from_numpy(self.lr * self.factor))
+
+    def _tell(self, metrics: Metrics) -> None:
+        if not self.callbacks:
+            return
+        slots = len(self.step)
+        last = self.step.losses[self.done - 1].cpu().double().numpy() if self.done else np.full(slots, np.nan)
         told = {"train_loss": last, **metrics}
         for callback in self.callbacks:
             if isinstance(self.model, Population):
@@ -171,139 +260,85 @@ class Run:
             else:
                 callback(self.done, self.model, {name: float(value[0]) for name, value in told.items()})
 
-    def _check(self) -> None:
-        """Refuse to go on with a loss that is not a number."""
-        since, self._checked = self._checked, self.done
-        if self.nan == "continue" or self.done <= since:
-            return
-        fresh = self.state.losses[since : self.done]
-        bad = ~torch.isfinite(fresh) & self.state.live
-        if not bad.any():
-            return
-        step, member = bad.nonzero()[0].tolist()
-        who = f" of member {member}" if isinstance(self.model, Population) else ""
-        raise Diverged(
-            f"the loss{who} became {float(fresh[step, member])} at step {since + step} (learning rate "
-            f"{float(self.state.lr[member]):g}): lower it, clip the gradient, or pass nan='continue'"
+    def _stop_members(self, stop: StopRule, metrics: Metrics) -> None:
+        if isinstance(stop, EarlyStop):
+            ended = stop.stops(self.trackers["stop"], metrics)
+        else:
+            ended = np.broadcast_to(np.asarray(stop(self.done, metrics), dtype=bool), self.members.shape)
+        ended = ended & self.moving
+        self.stopped_at[ended] = (self.done - self.begun)[ended]
+        self.step.live.copy_(torch.from_numpy((self.members >= 0) & (self.stopped_at < 0)))
+
+    def _exchange(self, queue: Queue, bar: ProgressBar) -> bool:
+        """Take members that are done out of their slots and fill these from the queue; whether there were any."""
+        ended = np.flatnonzero((self.members >= 0) & ~self.moving).tolist()
+        for slot in ended:
+            queue.leave(slot, int(self.members[slot]), self.history(slot))
+            self.members[slot] = -1
+        if not ended:
+            return False
+        bar.update(len(queue.results))
+        if queue.waves and (self.members >= 0).any():
+            return True
+        if queue.waves:  # the next wave sees the batches of the first
+            self.source.rng.set_state(self._source_start)
+            self._source_begun = self.done
+        self._fill(queue)
+        return True
+
+    def _fill(self, queue: Queue) -> None:
+        """Give free slots to the next members of the queue."""
+        for slot in np.flatnonzero(self.members < 0).tolist():
+            index = queue.enter(slot)
+            if index is None:
+                continue
+            self.members[slot], self.begun[slot], self.limit[slot] = index, self.done, queue.limit(index)
+            self.stopped_at[slot] = self.evaluated_at[slot] = -1
+            self.lr[slot], self.factor[slot] = queue.members[index].lr, 1.0
+            for tracker in self.trackers.values():
+                tracker.reset(slot)
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        save(self, checkpoint.path)
+        self._saved = time.monotonic()
+
+    def history(self, slot: int, deviation: float | None = None) -> History:
+        """What the member of a slot leaves behind."""
+        begun, limit, stopped = int(self.begun[slot]), int(self.limit[slot]), int(self.stopped_at[slot])
+        end = stopped if stopped >= 0 else min(self.done - begun, limit)
+        measured = [each for each in self.evaluations if each.members[slot] == self.members[slot]]
+        names = list(measured[0].metrics) if measured else []
+        return History(
+            steps=np.arange(end),
+            loss=self.step.losses[:end, slot].double().cpu().numpy().copy(),
+            eval_steps=np.array([min(each.step - begun, limit) for each in measured], dtype=int),
+            metrics={name: np.array([each.metrics[name][slot] for each in measured]) for name in names},
+            stopped_at=stopped if stopped >= 0 else None,
+            deviation=deviation,
+            averaged=self._member(self.step.averages, slot),
+            best=self._member(self.kept, slot),
         )
 
-    def _note(self) -> str:
-        """The newest loss, read seldom: on a GPU reading it waits for the step."""
-        now = time.monotonic()
-        if now - self._noted > 2.0:
-            self._noted = now
-            self._text = f"loss {float(self.state.losses[self.done - 1].nanmean()):.4f}"
-        return self._text
+    def _member(self, rows: list[Tensor], slot: int) -> dict[str, Tensor] | None:
+        """One member's named weights out of rows."""
+        if not rows:
+            return None
+        return {name: view[slot].clone() for name, view in self.step.layout.views(rows).items()}
 
-    def deviations(self) -> np.ndarray | None:
+    def histories(self) -> list[History]:
+        """What each member leaves behind."""
+        deviations = self._deviations()
+        return [self.history(slot, deviations[slot]) for slot in range(len(self.step))]
+
+    def _deviations(self) -> list[float] | list[None]:
         """|loss − loss in float32| of each member's final weights on one batch, when another format was used."""
         if self.precision == "float32":
-            return None
+            return [None] * len(self.step)
         batch = self.source.peek(max(0, self.steps - 1))
         found = []
         for precision in (self.precision, "float32"):
             with torch.no_grad(), computing(precision, self.device):
-                logits = (
-                    self.model(batch.inputs, per_member=True)
-                    if isinstance(batch, MemberBatch)
-                    else self.model(batch.inputs)
-                )
-                found.append(self.state.objective(logits, batch).double().reshape(-1).cpu().numpy())
-        return np.abs(found[0] - found[1])
-
-    def histories(self) -> list[History]:
-        """What each member leaves behind."""
-        deviations = self.deviations()
-        losses = self.state.losses[: self.done].double().cpu().numpy()
-        views = self.backend.layout.views(self.state.averages) if self.state.averages else None
-        made = []
-        for member in range(self.members):
-            stopped = int(self.stopped_at[member])
-            end = stopped if stopped >= 0 else self.done
-            made.append(
-                History(
-                    steps=np.arange(end),
-                    loss=losses[:end, member],
-                    eval_steps=np.array(self.eval_steps, dtype=int),
-                    metrics={name: np.array([row[member] for row in rows]) for name, rows in self.metrics.items()},
-                    stopped_at=stopped if stopped >= 0 else None,
-                    deviation=None if deviations is None else float(deviations[member]),
-                    averaged=None if views is None else {name: view[member].clone() for name, view in views.items()},
-                )
-            )
-        return made
-
-    def _save(self) -> None:
-        assert self.checkpoint is not None
-        state, optimizer = self.state, self.state.optimizer
-        tensors = {f"row.{place}": row for place, row in enumerate(self.backend.rows)}
-        tensors |= {f"average.{place}": row for place, row in enumerate(state.averages)}
-        tensors |= {f"optimizer.{name}": value for name, value in optimizer.state.items()}
-        words = {name: np.stack(rows).tolist() for name, rows in self.metrics.items() if rows[0].dtype.kind == "U"}
-        tensors |= {
-            f"metric.{name}": torch.from_numpy(np.stack(rows))
-            for name, rows in self.metrics.items()
-            if name not in words
-        }
-        tensors |= {
-            "generator": self.source.rng.get_state(),
-            "dropout": torch.get_rng_state(),
-            **({"dropout_gpu": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}),
-            "losses": state.losses[: self.done],
-            "table": state.table[: self.done],
-            "clock": state.clock,
-            "eval_steps": torch.tensor(self.eval_steps, dtype=torch.int64),
-            "active": torch.from_numpy(self.active),
-            "stopped_at": torch.from_numpy(self.stopped_at),
-        }
-        if isinstance(self.stop, EarlyStop):
-            tensors |= {"best": torch.from_numpy(self.stop.best), "waited": torch.from_numpy(self.stop.waited)}
-        strategy = self.backend.strategy if isinstance(self.backend, StackedModels) else None
-        facts = {"done": self.done, "settings": self.settings, "strategy": strategy, "metrics": list(self.metrics)}
-        facts["words"] = words
-        write_checkpoint(self.checkpoint.path, tensors, facts)
-        self._saved = time.monotonic()
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        assert self.checkpoint is not None
-        path, done, state = self.checkpoint.path, facts["done"], self.state
-        if facts["settings"] != self.settings:
-            raise BadInput(f"{path} belongs to a run with other settings: {facts['settings']}, not {self.settings}")
-        if done > self.steps or not torch.equal(tensors["table"], state.table[:done]):
-            raise BadInput(f"{path} has done {done} steps of another schedule: take another file or the same schedule")
-        self.done = self._checked = done
-        _copy_rows(path, self.backend.rows, tensors, "row")
-        _copy_rows(path, state.averages, tensors, "average")
-        moments = {
-            name.removeprefix("optimizer."): value for name, value in tensors.items() if name[:10] == "optimizer."
-        }
-        if isinstance(state.optimizer, TorchOptimizer):
-            state.optimizer.load(moments)
-        else:
-            for name, value in state.optimizer.state.items():
-                value.copy_(moments[name])
-        self.source.rng.set_state(tensors["generator"].cpu())
-        self._dropout, self._strategy = [(tensors["dropout"].cpu(), torch.set_rng_state)], facts["strategy"]
-        if "dropout_gpu" in tensors and self.device.type == "cuda":
-            self._dropout.append((tensors["dropout_gpu"].cpu(), torch.cuda.set_rng_state))
-        state.losses[:done] = tensors["losses"]
-        state.clock.copy_(tensors["clock"])
-        self.eval_steps = tensors["eval_steps"].tolist()
-        self.active, self.stopped_at = tensors["active"].cpu().numpy(), tensors["stopped_at"].cpu().numpy()
-        state.live.copy_(tensors["active"])
-        self.metrics = {
-            name: [np.array(row) for row in facts["words"][name]]
-            if name in facts["words"]
-            else list(tensors[f"metric.{name}"].cpu().numpy())
-            for name in facts["metrics"]
-        }
-        if isinstance(self.stop, EarlyStop):
-            self.stop.best, self.stop.waited = tensors["best"].cpu().numpy(), tensors["waited"].cpu().numpy()
-
-
-def _copy_rows(path: Any, rows: list[Tensor], tensors: dict[str, Tensor], kind: str) -> None:
-    for place, row in enumerate(rows):
-        saved = tensors[f"{kind}.{place}"]
-        if saved.shape != row.shape:
-            raise BadInput(f"{path} holds weights of shape {tuple(saved.shape)}, the model's are {tuple(row.shape)}")
-        row.copy_(saved)
+                options = {"per_member": True} if isinstance(batch, MemberBatch) else {}
+                logits = self.model(batch.inputs, **options)
+                found.append(self.step.objective(logits, batch).double().reshape(-1).cpu())
+        return (found[0] - found[1]).abs().tolist()

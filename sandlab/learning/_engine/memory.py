@@ -7,8 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from sandlab.learning._engine.backends import StackedModels
+from sandlab.learning._engine.population_step import PopulationStep
+from sandlab.learning._engine.step import UpdateRule
 from sandlab.learning.objectives import Objective
+from sandlab.learning.optim import SGD
 from sandlab.learning.population import Population
 from sandlab.worlds.base import Batch
 
@@ -23,8 +25,10 @@ def bytes_per_member(factory: Callable[[int], nn.Module], batch: Batch, objectiv
 
     Counted, not guessed: the tensors that autograd saves during one forward pass of two members, each storage once.
     """
-    population = StackedModels(Population(factory, seeds=[0, 1]).to(batch.inputs.device))
-    population.strategy = "native" if population.model.carries_members else "vmap"
+    population = Population(factory, seeds=[0, 1]).to(batch.inputs.device)
+    still = torch.zeros(2, dtype=torch.float64)
+    step = PopulationStep(population, objective, UpdateRule(SGD(), still, still, torch.ones(1)))
+    step.strategy = "native" if population.carries_members else "vmap"
     saved: dict[int, int] = {}
 
     def keep(value: Tensor) -> Tensor:
@@ -33,8 +37,8 @@ def bytes_per_member(factory: Callable[[int], nn.Module], batch: Batch, objectiv
         return value
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
-        population.compute(batch, objective)
-    rows = sum(row.nbytes for row in population.rows) // 2
+        step.compute(batch)
+    rows = sum(row.nbytes for row in step.rows) // 2
     return int(_ROWS * rows + _BACKWARD * sum(saved.values()) / 2)
 
 

@@ -1,46 +1,27 @@
-"""Where a training step's batch comes from."""
+"""Where the batch of each update comes from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from sandlab.errors import BadInput
 from sandlab.learning.objectives import MemberBatch, Objective
-from sandlab.worlds.base import Batch
+from sandlab.worlds.base import Batch, World
 
-__all__ = ["Curriculum", "Source", "stack_members"]
-
-
-@dataclass(frozen=True)
-class Curriculum:
-    """Different worlds in different phases: `stages` are (first step, world), in order, the first at step 0."""
-
-    stages: tuple[tuple[int, Any], ...]
-
-    def __post_init__(self) -> None:
-        starts = [start for start, _ in self.stages]
-        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise BadInput(
-                f"the stages of a curriculum must start at 0 and then at later and later steps, got {starts}"
-            )
-
-    def at(self, step: int) -> Any:
-        """The world of this step."""
-        return [world for start, world in self.stages if start <= step][-1]
+__all__ = ["Pool", "Source", "tensors_of"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """Fresh batches of a world, as the objective wants them, on the model's device.
+    """Fresh batches of a world, prepared by the objective, on the model's device.
 
-    members   how many members have examples of their own; 0 when one batch serves all
+    members   how many members have their own examples; 0 when one batch serves all
     """
 
-    world: Any
+    world: World
     batch_size: int
     rng: torch.Generator
     objective: Objective
@@ -50,19 +31,16 @@ class Source:
     def __post_init__(self) -> None:
         if not isinstance(self.rng, torch.Generator):
             raise BadInput(f"rng must be a torch generator, got {self.rng!r}: use rng=sl.rng(0)")
-        if not hasattr(self.world, "sample") and not hasattr(self.world, "at"):
-            raise BadInput(f"world must have a method sample(n, rng=…), got {type(self.world).__name__}")
+        if not isinstance(self.world, World):
+            raise BadInput(f"world must be a World, got {type(self.world).__name__}: derive it from sl.worlds.World")
 
     def draw(self, step: int) -> Batch:
         """The next batch; `step` only decides the stage of a curriculum."""
-        world = self.world.at(step) if hasattr(self.world, "at") else self.world
-        batch = world.sample(self.batch_size * max(1, self.members), rng=self.rng)
-        prepare = getattr(self.objective, "prepare", None)
-        if prepare is not None:
-            batch = prepare(batch, rng=self.rng)
+        batch = self.world.at(step).sample(self.batch_size * max(1, self.members), rng=self.rng)
+        batch = self.objective.prepare(batch, self.rng)
         if batch.inputs.device != self.device:
             batch = batch.to(self.device)
-        return stack_members(batch, self.members) if self.members else batch
+        return MemberBatch.split(batch, self.members) if self.members else batch
 
     def peek(self, step: int) -> Batch:
         """A batch like the next one; the generator stays where it is."""
@@ -71,12 +49,33 @@ class Source:
         self.rng.set_state(state)
         return batch
 
+    @property
+    def varies(self) -> bool:
+        """Whether the world depends on the step."""
+        return self.world.at(0) is not self.world
 
-def stack_members(batch: Batch, members: int) -> MemberBatch:
-    """members · n examples as n for each member."""
 
-    def part(value: Tensor) -> Tensor:
-        return value.unflatten(0, (members, -1))
+class Pool(Source):
+    """The batches of all steps, drawn once: each member gets the one that its clock (updates done) points to."""
 
-    truth = {name: part(value) for name, value in batch.truth.items()}
-    return MemberBatch(part(batch.inputs), part(batch.targets), part(batch.mask), truth)
+    def __init__(self, source: Source, steps: int, clock: Tensor) -> None:
+        super().__init__(source.world, source.batch_size, source.rng, source.objective, source.device)
+        first = source.draw(0)
+        self.clock, self.names = clock, tuple(first.truth)
+        self.tensors = [value.new_empty((steps, *value.shape)) for value in tensors_of(first)]
+        for step in range(steps):
+            batch = first if step == 0 else source.draw(step)
+            for kept, value in zip(self.tensors, tensors_of(batch)):
+                if kept.shape[1:] != value.shape:
+                    raise BadInput("the world's batches differ in length from step to step: use one length to stream")
+                kept[step] = value
+
+    def draw(self, step: int) -> MemberBatch:
+        index = self.clock.clamp(max=len(self.tensors[0]) - 1)
+        inputs, targets, mask, *truth = (kept[index] for kept in self.tensors)
+        return MemberBatch(inputs, targets, mask, dict(zip(self.names, truth)))
+
+
+def tensors_of(batch: Batch) -> list[Tensor]:
+    """Every tensor of a batch, in a fixed order."""
+    return [batch.inputs, batch.targets, batch.mask, *batch.truth.values()]

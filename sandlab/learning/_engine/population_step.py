@@ -1,0 +1,189 @@
+"""The update of a population, computed in the fastest of three ways; all agree up to rounding.
+
+native       the layers of one module carry the members' stacked weights
+vmap         `torch.vmap` of a module that knows nothing of members
+sequential   one member after another
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from sandlab.errors import BadInput
+from sandlab.learning._engine.sources import Source
+from sandlab.learning._engine.step import ModelStep, Step, UpdateRule
+from sandlab.learning.objectives import Forward, MemberBatch, Objective
+from sandlab.learning.population import Population
+from sandlab.models.base import Model
+from sandlab.worlds.base import Batch
+
+__all__ = ["PopulationStep", "chosen_strategies", "make_step"]
+
+
+def make_step(model: nn.Module, objective: Objective, rule: UpdateRule) -> Step:
+    """The update of one model or of a population."""
+    if isinstance(model, Population):
+        return PopulationStep(model, objective, rule)
+    return ModelStep(model, objective, rule)
+
+
+class PopulationStep(Step):
+    """The update of all members of a population."""
+
+    def __init__(self, population: Population[nn.Module], objective: Objective, rule: UpdateRule) -> None:
+        super().__init__(population, population.layout, [row.data for row in population.rows], objective, rule)
+        self.population = population
+        self.leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.rows).items()}
+        self.strategy = population.strategy
+        self._joint: nn.Module | None = None
+        self._weights: list[Tensor] = list(self.leaves.values())
+        self._modules: list[tuple[nn.Module, list[nn.Parameter], list[Tensor]]] = []
+
+    @property
+    def recordable(self) -> bool:
+        return super().recordable and self.strategy != "sequential"
+
+    def compute(self, batch: Batch, number: int = 0) -> Tensor:
+        if self.strategy == "sequential":
+            return self._in_turn(batch, number, len(self))
+        forward = self._native(batch, number) if self.strategy == "native" else self._vmapped(batch, number)
+        losses = self.objective.whole(forward, batch)
+        if losses.shape != (len(self),):
+            given = tuple(losses.shape)
+            raise BadInput(f"the objective must give one loss per member ({len(self)}), got shape {given}")
+        weights = self._weights if self.strategy == "native" else list(self.leaves.values())
+        self.keep_gradients(torch.autograd.grad(losses.sum(), weights, allow_unused=True), self.gradient_views)
+        return losses.detach()
+
+    def _native(self, batch: Batch, number: int) -> Forward:
+        joint, separate = self.computed_module(), isinstance(batch, MemberBatch)
+        run = self.compiled(joint, joint)
+
+        def call(inputs: Tensor) -> Tensor:
+            return run(inputs if separate else inputs.unsqueeze(0).expand(len(self), *inputs.shape))
+
+        return Forward(call, joint, number)
+
+    def computed_module(self) -> nn.Module:
+        """A copy of the template whose parameters are the stacked ones: its layers carry the members."""
+        if self._joint is None:
+            self._joint = copy.deepcopy(self.population.template)
+            named = dict(self._joint.named_parameters())
+            for name, leaf in self.leaves.items():
+                named[name].data = leaf.data
+            self._weights = [named[name] for name in self.leaves]
+        return self._joint
+
+    def fuse_attention(self) -> None:
+        if self.strategy == "native":
+            super().fuse_attention()
+
+    def _vmapped(self, batch: Batch, number: int) -> Forward:
+        separate = isinstance(batch, MemberBatch)
+        run = self.compiled(self.population.vmapped, self.population)
+        return Forward(lambda inputs: run(self.leaves, inputs, per_member=separate), self.population, number)
+
+    def _in_turn(self, batch: Batch, number: int, members: int) -> Tensor:
+        """Losses and gradients of the first members that still train, one after another."""
+        if not self._modules:
+            self._modules = [self._module(index) for index in range(len(self))]
+        kind = torch.float64 if self.rows[0].dtype in (torch.float64, torch.complex128) else torch.float32
+        losses = torch.full((members,), torch.nan, dtype=kind, device=self.device)
+        for index, trains in enumerate(self.moving()[:members].tolist()):
+            if not trains:
+                continue
+            module, weights, views = self._modules[index]
+            part = batch.member(index) if isinstance(batch, MemberBatch) else batch
+            loss = self.objective.whole(Forward(module, module, number), part)
+            self.keep_gradients(torch.autograd.grad(loss, weights, allow_unused=True), views)
+            losses[index] = loss.detach()
+        return losses
+
+    def _module(self, index: int) -> tuple[nn.Module, list[nn.Parameter], list[Tensor]]:
+        """A module whose parameters are views of one member's row (nothing is copied), they, and their gradients."""
+        module = copy.deepcopy(self.population.template)
+        named, views = dict(module.named_parameters()), self.layout.views(self.rows)
+        for name, view in views.items():
+            named[name].data = view[index]
+        fixed: dict[str, Tensor] = {**named, **dict(module.named_buffers())}
+        for name, value in self.population.constants.items():
+            fixed[name].data = value[index]
+        return module, [named[name] for name in views], [view[index] for view in self.gradient_views]
+
+    def choose_strategy(self, source: Source, number: int) -> None:
+        """As the population says, or the fastest on a batch of the source."""
+        population = self.population
+        if population.strategy == "native" and not population.carries_members:
+            kind = type(population.template).__name__
+            raise BadInput(f"{kind} does not carry a member axis: use strategy='vmap' or 'auto'")
+        together = "native" if population.carries_members else "vmap"
+        if population.strategy != "auto":
+            self.strategy = population.strategy
+        elif self.on_gpu or population.hooked:
+            self.strategy = together
+        else:
+            self.strategy = self._fastest(together, source.peek(number))
+
+    def _fastest(self, together: str, batch: Batch) -> str:
+        template, shape = self.population.template, tuple(batch.inputs.shape)
+        config = repr(template.config) if isinstance(template, Model) else ""
+        key = (type(template), config, tuple(self.layout.widths), len(self), shape, torch.get_num_threads())
+        if key not in _measured:
+            few = min(len(self), 4)
+            self.strategy = together
+            in_turn, jointly = _race(lambda: self._in_turn(batch, 0, few), lambda: self.compute(batch))
+            _measured[key] = "sequential" if in_turn * len(self) / few <= jointly else together
+        return _measured[key]
+
+    def replace_member(self, index: int, model: nn.Module, lr: float, decay: float, limit: int) -> None:
+        """Another model takes the place of a member, with a fresh optimiser and its clock at zero."""
+        with torch.no_grad():
+            self.population.set_member(index, model)
+            for value in self.optimizer.tensors().values():
+                value[index].zero_()
+            self.lr[index], self.decay[index], self.limit[index] = lr, decay, limit
+            self.clock[index], self.live[index] = 0, True
+            self.losses[:, index] = torch.nan
+
+    def rest(self, index: int) -> None:
+        """Nothing trains at this index for now."""
+        self.clock[index], self.live[index] = 0, False
+
+
+_measured: dict[tuple[object, ...], str] = {}
+
+
+def chosen_strategies() -> list[str]:
+    """How populations were computed in this process, in the order in which it was measured."""
+    return list(_measured.values())
+
+
+def _race(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
+    """Shortest times of two computations that take turns; infinite for the second when it fails.
+
+    On one thread CPU time is counted, so that other work on the machine does not decide.
+    """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    state = torch.get_rng_state()
+    best = [float("inf"), float("inf")]
+    begun = time.perf_counter()
+    for attempt in range(9):
+        for index, compute in enumerate((first, second)):
+            start = clock()
+            try:
+                compute()
+            except (RuntimeError, NotImplementedError):
+                if index == 0:
+                    raise
+                return 0.0, float("inf")  # vmap cannot batch every operation; one after another always works
+            if attempt:
+                best[index] = min(best[index], clock() - start)
+        if attempt >= 2 and time.perf_counter() - begun > 0.5:
+            break
+    torch.set_rng_state(state)
+    return best[0], best[1]
