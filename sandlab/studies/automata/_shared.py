@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -57,9 +58,9 @@ def automaton(owner: Experiment | Snapshot) -> Automaton:
     return owner.world
 
 
-def word_length(world: Automaton) -> int:
-    """Letters of the longest words."""
-    return bounds(world.length)[1]
+def letters(experiment: Experiment) -> int:
+    """Letters of the (longest) training words."""
+    return bounds(automaton(experiment).length)[1]
 
 
 RECIPE = Training(
@@ -91,7 +92,7 @@ def transformer(
     shape: dict[str, Any] = {"heads": 4, "positions": "sinusoidal", "token_std": 1.0, "init_std": None} | options
     model = TransformerConfig(
         vocab=world.vocab,
-        length=tokens(world, word_length(world) + shift),
+        length=tokens(world, bounds(world.length)[1] + shift),
         outputs=world.outputs,
         width=width,
         mlp_width=width,
@@ -107,15 +108,25 @@ def lstm(world: Automaton, training: Training, seeds: int, *, width: int = 64, w
     return Experiment(world, model, training, seeds, final=(StateAccuracy(words),))
 
 
-def evaluated_on(experiment: Experiment, variants: tuple[Words, ...]) -> Experiment:
-    """The same experiment, at the end also tested on these words; the model's positions reach the longest of them."""
-    (probe,) = experiment.final
+def evaluated_on(
+    experiment: Experiment,
+    *,
+    lengths: Sequence[int] = (),
+    ones: Sequence[float] = (),
+    counts: Sequence[int] = (),
+) -> Experiment:
+    """The same experiment, also tested on words of these lengths, probabilities of a one and numbers of ones.
+
+    The positions of the model reach the longest of them.
+    """
+    (probe,), usual, model = experiment.final, letters(experiment), experiment.model
     assert isinstance(probe, StateAccuracy)
-    model = experiment.model
+    tests = [*(Words(length) for length in lengths), *(Words(usual, ones=share) for share in ones)]
+    tests += [Words(usual, count=count) for count in counts]
     if isinstance(model, TransformerConfig):
-        longest = max((tokens(automaton(experiment), each.length) for each in variants), default=1)
+        longest = max((tokens(automaton(experiment), each.length) for each in tests), default=1)
         model = replace(model, length=max(model.length, longest))
-    return replace(experiment, model=model, final=(replace(probe, variants=variants),))
+    return replace(experiment, model=model, final=(replace(probe, variants=tuple(tests)),))
 
 
 def tokens(world: Automaton, letters: int) -> int:

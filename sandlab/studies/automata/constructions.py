@@ -39,18 +39,13 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.circuits.automata.compiler import METHODS
-from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
-from sandlab.circuits.automata.scan import scan_circuit
-from sandlab.circuits.computation import draw_computation
-from sandlab.circuits.drawing import draw_wiring
 from sandlab.circuits.sizes import Complexity
 from sandlab.studies.automata import _construction_jobs as jobs
+from sandlab.studies.automata._construction_figures import draw_constructions
 from sandlab.studies.automata._shared import SOURCE
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.catalogue import machine_names, named_machine
-from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net
-from sandlab.worlds.automata.towers import draw_tower
 
 SERIES = {"D6": 4, "D8": 7, "Q8": 7, "A4": 7, "S4": 10}
 FEW = ("C2", "C3", "C2^3", "flip-flop", "memory4", "Grid4", "Grid9", "D6", "D8", "Q8", "A4", "S4", "A5", "S5", "abab")
@@ -355,35 +350,7 @@ def refusals(results: Results) -> Rows:
 
 @study.figure
 def drawings(results: Results) -> dict[str, Figure]:
-    grid, abab = named_machine("Grid4"), named_machine("abab")
-    scan, cascade = scan_circuit(grid, 8), krohn_rhodes_circuit(grid, 10)
-    composed = "Maps of four positions, composed over windows that double"
-    narrowed = "Krohn–Rhodes: positions still possible, level by level"
-    return {
-        "machines": draw_machines(),
-        "scan": draw_computation(scan, grid, grid.read("RRLRRRLR"), title=composed),
-        "levels": draw_computation(cascade, grid, grid.read("RRLRRRLRLL"), title=narrowed),
-        "cascade": draw_wiring(krohn_rhodes_circuit(abab, 16), title="The cascade of (abab)* as wired"),
-        "tower": draw_tower(abab, title="(abab)*: what stays possible, level by level"),
-        "cayley": draw_groups(),
-        "cube": draw_rubik_net(turn="F"),
-    }
-
-
-def draw_machines() -> Figure:
-    figure, axes = figures.new(2, 2, width=4.4, height=2.9)
-    named = {"C2": "a counter modulo 2", "flip-flop": "a memory", "Grid4": "a gridworld", "Grid3x4": "a box"}
-    for axis, (name, title) in zip(axes, named.items()):
-        draw_machine(named_machine(name), axis, title)
-    return figure
-
-
-def draw_groups() -> Figure:
-    figure, axes = figures.new(2, width=5.0, height=4.2)
-    for axis, name, title in zip(axes, ("D8", "Q8"), ("D8 = C4 ⋊ C2 splits", "Q8 does not")):
-        machine = named_machine(name)
-        draw_cayley_graph(machine.semigroup(), axis, title, machine.letters)
-    return figure
+    return draw_constructions()
 
 
 @study.figure

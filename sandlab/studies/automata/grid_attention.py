@@ -36,7 +36,7 @@ from sandlab.learning.experiment import Experiment, Runs, Snapshot
 from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.automata.boundary_attention import attention_uniformity, boundary_scores, draw_boundaries
 from sandlab.random import rng
-from sandlab.studies.automata._shared import SOURCE, accuracy, automaton, recipe, transformer, untrained, word_length
+from sandlab.studies.automata._shared import SOURCE, accuracy, automaton, recipe, transformer, untrained
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.counters import Grid
@@ -109,9 +109,8 @@ class CircuitAttention:
 
 def circuit_attention(world: Automaton) -> CircuitAttention:
     """Attention of the exact circuit; its padding is left out."""
-    length = word_length(world)
     walks = world.sample(64, rng=rng(5, "walks"))
-    states, inputs = walks.truth["states"], walks.inputs
+    states, inputs, length = walks.truth["states"], walks.inputs, walks.inputs.shape[1]
     pattern = list(attention_maps(gridworld_circuit(world, length), inputs, average=False).values())[1]
     seen, shown = pattern[..., -length:, -length:], telling(states, walls(world))
     score = boundary_scores(seen, states, walls(world))["score"]

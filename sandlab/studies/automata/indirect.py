@@ -32,11 +32,11 @@ from sandlab.studies.automata._shared import (
     accuracy,
     automaton,
     best,
+    letters,
     lstm,
     recipe,
     transformer,
     untrained,
-    word_length,
 )
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
@@ -150,7 +150,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     for task in settings.tasks:
         world = automaton(task.transformer)
         majority = majority_accuracy(world, rng=rng(3, "majority"))
-        scores[task.label] = Score(next(runs), next(runs), word_length(world), majority)
+        scores[task.label] = Score(next(runs), next(runs), letters(task.transformer), majority)
     return Results(scores)
 
 

@@ -26,15 +26,13 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.studies.automata._shared import (
     SOURCE,
-    Words,
-    automaton,
     evaluated_on,
+    letters,
     lstm,
     recipe,
     transformer,
     untrained,
     variants,
-    word_length,
 )
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
@@ -114,12 +112,10 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    tests = tuple(Words(length) for length in settings.lengths)
     chosen = {"Dyck4_2": settings.dyck} | ({"C2": settings.parity} if settings.parity else {})
-    jobs = [evaluated_on(experiment, tests) for group in chosen.values() for experiment in group]
+    jobs = [evaluated_on(experiment, lengths=settings.lengths) for group in chosen.values() for experiment in group]
     runs = iter(lab.train(jobs, label="longer words"))
-    length = word_length(automaton(settings.dyck[0]))
-    return Results(length, settings.lengths, {name: dict(zip(NAMES, runs)) for name in chosen})
+    return Results(letters(settings.dyck[0]), settings.lengths, {name: dict(zip(NAMES, runs)) for name in chosen})
 
 
 @study.claim(Exact(above=0.97), at="Figure 9", paper="100 %")

@@ -29,15 +29,13 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.studies.automata._shared import (
     SOURCE,
-    Words,
-    automaton,
     evaluated_on,
+    letters,
     lstm,
     recipe,
     transformer,
     untrained,
     variants,
-    word_length,
 )
 from sandlab.studies.claims import Exact, Mean, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
@@ -108,12 +106,13 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    length = word_length(automaton(settings.transformer))
-    tests = (*(Words(length, ones=ones) for ones in settings.ones), *(Words(length, count=n) for n in settings.counts))
     models = {PLAIN: settings.transformer, RECURRENT: settings.lstm, PAD: settings.scratchpad}
     models |= {} if settings.shifts is None else {SHIFTED: settings.shifts}
-    runs = lab.train([evaluated_on(model, tests) for model in models.values()], label="parity elsewhere")
-    return Results(dict(zip(models, runs)), settings.ones, settings.counts, length)
+    runs = lab.train(
+        [evaluated_on(model, ones=settings.ones, counts=settings.counts) for model in models.values()],
+        label="parity elsewhere",
+    )
+    return Results(dict(zip(models, runs)), settings.ones, settings.counts, letters(settings.transformer))
 
 
 @study.claim(Exact(above=0.99), at="Figure 8", paper="100 %")

@@ -24,17 +24,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.automata._shared import (
-    SOURCE,
-    Words,
-    automaton,
-    evaluated_on,
-    recipe,
-    transformer,
-    untrained,
-    variants,
-    word_length,
-)
+from sandlab.studies.automata._shared import SOURCE, evaluated_on, letters, recipe, transformer, untrained, variants
 from sandlab.studies.claims import Exact
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.counters import Grid
@@ -53,26 +43,23 @@ class Settings:
     mixed: Experiment
 
 
-def settings(
-    lengths: tuple[int, int], walk: Training, language: Training, seeds: int, layers: int, width: int
-) -> Settings:
-    """The same model on the three tasks, with words of `lengths` in the walk and in the language."""
-    grid = Grid(size=9, length=lengths[0])
-    pure, mixed = (Abab(label="accept", pattern_share=share, length=lengths[1]) for share in (1.0, 0.5))
-    tasks = ((grid, walk), (pure, language), (mixed, language))
-    return Settings(*(transformer(world, how, seeds, layers=layers, width=width) for world, how in tasks))
+def settings(lengths: tuple[int, int], trainings: tuple[Training, Training], seeds: int, **shape: int) -> Settings:
+    """The same model on the three tasks; lengths and trainings of the walk and of the language."""
+    grid = transformer(Grid(size=9, length=lengths[0]), trainings[0], seeds, **shape)
+    worlds = (Abab(label="accept", pattern_share=share, length=lengths[1]) for share in (1.0, 0.5))
+    return Settings(grid, *(transformer(world, trainings[1], seeds, **shape) for world in worlds))
 
 
-WALK, LANGUAGE = recipe(900, batch_size=32, lr=2e-3), recipe(400, batch_size=32)
-QUICK = settings((24, 20), WALK, LANGUAGE, seeds=3, layers=2, width=64)
-LONG_WALK, LONG_LANGUAGE = recipe(5000, batch_size=32), recipe(3000, batch_size=32, lr=5e-4)
+SMALL = recipe(900, batch_size=32, lr=2e-3), recipe(400, batch_size=32)
+LARGE = recipe(5000, batch_size=32), recipe(3000, batch_size=32, lr=5e-4)
+QUICK = settings((24, 20), SMALL, seeds=3, layers=2, width=64)
 study = Study(
     "automata/position-codes",
     title="Sinusoids suit a language with a rhythm, and hurt a walk beyond its training length",
     source=SOURCE,
     at="Figure 22",
     quick=QUICK,
-    full=settings((40, 40), LONG_WALK, LONG_LANGUAGE, seeds=8, layers=4, width=128),
+    full=settings((40, 40), LARGE, seeds=8, layers=4, width=128),
     null=untrained(QUICK),
 )
 
@@ -96,21 +83,17 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     tasks = {GRID: settings.grid, PURE: settings.pure, MIXED: settings.mixed}
-    jobs = [version for each in tasks.values() for version in (at_both_lengths(each), at_both_lengths(linear(each)))]
+    versions = [version for each in tasks.values() for version in (each, linear(each))]
+    jobs = [evaluated_on(each, lengths=(letters(each), 2 * letters(each))) for each in versions]
     runs = iter(lab.train(jobs, label="position codes"))
     return Results({task: {SINE: next(runs), LINE: next(runs)} for task in tasks})
-
-
-def at_both_lengths(experiment: Experiment) -> Experiment:
-    length = word_length(automaton(experiment))
-    return evaluated_on(experiment, (Words(length), Words(2 * length)))
 
 
 def linear(experiment: Experiment) -> Experiment:
     """The same with a code that grows to the norm of a token vector (√width) over a training word."""
     model = experiment.model
     assert isinstance(model, TransformerConfig)
-    slope = model.width**0.5 / word_length(automaton(experiment))
+    slope = model.width**0.5 / letters(experiment)
     return replace(experiment, model=replace(model, positions=LINE, position_slope=slope))
 
 

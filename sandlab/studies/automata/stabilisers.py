@@ -18,6 +18,7 @@ between seeds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -49,36 +50,27 @@ class Settings:
     patience: Experiment
 
 
-def settings(
-    decays: tuple[float, ...],
-    rates: tuple[float, ...],
-    patiences: tuple[int, ...],
-    *,
-    length: int,
-    steps: int,
-    seeds: int,
-) -> Settings:
+def settings(length: int, steps: int, seeds: int, **sweeps: Any) -> Settings:
     """Words of `length` and `steps` updates for the averages; the other comparisons have one size."""
     moving = recipe(steps, batch_size=32, lr=2e-3, schedule="constant", evals=70)
     machines = [named_machine(name, length=16) for name in GROUPS + MEMORIES]
     return Settings(
-        decays,
-        rates,
-        patiences,
         average=transformer(named_machine("C2", length=length), moving, seeds),
         dropout=tuple(transformer(each, recipe(3000), seeds, layers=4, width=128) for each in machines),
         patience=transformer(named_machine("C2", length=12), recipe(1000, evals=40), seeds),
+        **sweeps,
     )
 
 
-QUICK = settings((0.9,), (), (), length=12, steps=700, seeds=3)
+QUICK = settings(12, 700, seeds=3, decays=(0.9,), rates=(), patiences=())
+SWEEPS = {"decays": (0.85, 0.9, 0.95), "rates": (0.0, 0.1, 0.2, 0.3), "patiences": (1, 8)}
 study = Study(
     "automata/stabilisers",
     title="Averaged weights smooth the curves of training and cost nothing",
     source=SOURCE,
     at="§5.1 and appendix on training",
     quick=QUICK,
-    full=settings((0.85, 0.9, 0.95), (0.0, 0.1, 0.2, 0.3), (1, 8), length=16, steps=3000, seeds=5),
+    full=settings(16, 3000, seeds=5, **SWEEPS),
     null=untrained(QUICK),
 )
 

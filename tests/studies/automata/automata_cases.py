@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sandlab.lab._store.codec import decode, encode
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.models.recurrent import LSTMConfig
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.automata._shared import StateAccuracy
+from sandlab.studies.study import Study
 from sandlab.worlds.base import World
 
 
@@ -40,3 +42,8 @@ def tiny(value: Any, seeds: int = 2) -> Any:
         return value
     changed = {field.name: tiny(getattr(value, field.name), seeds) for field in dataclasses.fields(value)}
     return dataclasses.replace(value, **changed | ({"seeds": seeds} if isinstance(value, Experiment) else {}))
+
+
+def stored(study: Study[Any], results: Any) -> Any:
+    """The results as they come back from the store."""
+    return decode(encode(results), study.results_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from automata_cases import runs, tiny
+from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
 
@@ -30,7 +30,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     solved = results(1.0, 1.0, 1.0)
     for row in solved.cells.values():
         row.update({depth: runs(token=[1.0, 1.0]) for depth in row})
-    check(study, results(1.0, 0.4, 0.9), results(0.6, 0.95, 0.9), solved)
+    check(study, stored(study, results(1.0, 0.4, 0.9)), results(0.6, 0.95, 0.9), solved)
 
 
 def test_a_cell_has_the_letters_and_classes_of_its_automaton() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from automata_cases import runs, tiny
+from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
 
@@ -26,7 +26,7 @@ def results(token: float, uniform: float, gain: float, score: float, leakage: fl
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, results(1.0, 0.9, 0.2, 0.8, 0.1), results(0.9, 0.5, 0.0, 0.3, 0.4))
+    check(study, stored(study, results(1.0, 0.9, 0.2, 0.8, 0.1)), results(0.9, 0.5, 0.0, 0.3, 0.4))
 
 
 def test_heads_of_untrained_and_trained_models_are_measured() -> None:

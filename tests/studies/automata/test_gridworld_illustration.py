@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from automata_cases import stored
 from claim_cases import check, verdicts
 from stand_in import LAB
 
@@ -11,7 +12,7 @@ from sandlab.studies.automata.gridworld_illustration import Counts, Results, Roo
 def test_every_claim_can_hold_and_can_fail() -> None:
     good = Results(Counts(walks=10), {1: 1.5, 8: 1.0})
     wrong = Results(Counts(10, 1, 1, 1, 1, 1, 1), {1: 0.5, 8: 0.5})
-    check(study, good, wrong)
+    check(study, stored(study, good), wrong)
 
 
 def test_walks_are_counted_right() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from automata_cases import runs, tiny
+from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
 
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.automata._shared import Words, evaluated_on
+from sandlab.studies.automata._shared import evaluated_on
 from sandlab.studies.automata.length_generalisation import NAMES, QUICK, Results, study
 
 
@@ -21,7 +21,7 @@ def results(*levels: float) -> Results:
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, results(0.5, 0.6, 0.7, 1.0, 0.8, 1.0), results(0.9, 0.6, 0.7, 0.8, 0.9, 0.9))
+    check(study, stored(study, results(0.5, 0.6, 0.7, 1.0, 0.8, 1.0)), results(0.9, 0.6, 0.7, 0.8, 0.9, 0.9))
 
 
 def test_a_small_run_measures_every_claim_and_draws() -> None:
@@ -37,6 +37,6 @@ def test_claims_about_lengths_that_were_not_chosen_are_left_out() -> None:
 
 
 def test_the_models_reach_the_longest_words_with_a_token_for_each_state_of_a_scratchpad() -> None:
-    made = [evaluated_on(experiment, (Words(96),)).model for experiment in QUICK.dyck]
+    made = [evaluated_on(experiment, lengths=(96,)).model for experiment in QUICK.dyck]
     lengths = [model.length for model in made if isinstance(model, TransformerConfig)]
     assert lengths == [96, 96, 96, 191, 191]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from automata_cases import runs, tiny
+from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
 
@@ -25,7 +25,7 @@ def results(noise: tuple[float, float], level: float, gain: float, patience: flo
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, results((0.02, 0.01), 0.9, 0.1, 0.1), results((0.01, 0.02), 0.7, -0.1, -0.1))
+    check(study, stored(study, results((0.02, 0.01), 0.9, 0.1, 0.1)), results((0.01, 0.02), 0.7, -0.1, -0.1))
 
 
 def test_a_small_run_measures_every_claim_and_draws() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from automata_cases import runs, tiny
+from automata_cases import runs, stored, tiny
 from claim_cases import verdicts
 from stand_in import LAB
 
@@ -19,7 +19,7 @@ def test_every_claim_holds_on_jumps_and_none_on_ramps() -> None:
     steps = np.stack([np.repeat([0.5, 1.0], [first, 41 - first]) for first in (10, 15, 20, 25)])
     steps[:, 30] = 0.9
     ramps = np.tile(np.linspace(0.5, 1.0, 41), (4, 1))
-    assert set(verdicts(study, results(steps)).values()) == {"holds"}
+    assert set(verdicts(study, stored(study, results(steps))).values()) == {"holds"}
     # A number of drops is never below the 0 that it must exceed: without any the claim is not decided.
     assert verdicts(study, results(ramps)) == {"spread": "fails", "jumps": "fails", "falls": "inconclusive"}
 
