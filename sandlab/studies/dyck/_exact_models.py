@@ -34,17 +34,17 @@ class DrawJob:
 
 @dataclass(frozen=True)
 class Draw:
-    """What was measured on one random balanced attention.
+    """What was measured on one random balanced attention; arrays run over NOISES or PUMPS.
 
-    errors, violations, losses, ratios   largest error of the output, β, squared loss above the best (relative to it)
-                                         and largest ‖S‖/P, for disturbances of each size in NOISES
-    any_embedding     largest error on random linearly independent embeddings
-    random_apart      distance of the normed outputs on two pumped words, all weights drawn at random
-    equivalence       share of two random models, one balanced and one not, for which balance means exactness
-    cancelling, not_cancelling   `cancelling_residue` of balanced and of disturbed scores
-    faded             length of the attention's output after 1000 pairs over that after 100
-    map               attention on the probe word
-    balanced_pump, disturbed_pump   memory of the open bracket after PUMPS matched pairs
+    errors, losses                  of disturbed models: largest error, squared loss above the best (relative to it)
+    violations, ratios              of disturbed models: β and the largest ‖S‖/P
+    any_embedding                   largest error on random linearly independent embeddings
+    random_apart                    distance of the normed outputs on two pumped words, all weights random
+    equivalence                     share of two random models for which balance means exactness
+    cancelling, not_cancelling      `cancelling_residue` of balanced and of disturbed scores
+    faded                           length of the attention's output after 1000 pairs over that after 100
+    map                             attention on the probe word
+    balanced_pump, disturbed_pump   memory of the open bracket
     """
 
     errors: np.ndarray

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from sandlab import figures
-from sandlab.learning.experiment import Experiment, Probe, Snapshot, Training
+from sandlab.learning.experiment import Experiment, Snapshot, Training
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import InvariantLogits, Penalised
 from sandlab.learning.population import Population
 from sandlab.lenses.attention_patterns import attention_maps
 from sandlab.lenses.dyck.balance import balance_report, seen_drift
 from sandlab.lenses.dyck.bracket_attention import closing_accuracy, stack_likeness, variation_per_run
-from sandlab.models.dyck.codes import MinimalDyck, MinimalDyckConfig
+from sandlab.models.dyck.codes import MinimalDyckConfig
 from sandlab.models.transformer import TransformerConfig
 from sandlab.worlds.dyck.language import Dyck
 from sandlab.worlds.dyck.nested_prefix import NestedPrefix
@@ -30,9 +31,6 @@ BOUNDED = Dyck(words="bounded")
 """Complete words of two types, depth 4, at most 28 brackets, then END."""
 LONGEST = 500
 """Brackets of the long prefixes on which trained models are tested."""
-
-
-# ---------------------------------------------------------------------- models and their training
 
 
 def transformer(
@@ -80,43 +78,21 @@ def minimal(
     )
 
 
-def experiment(
-    world: Dyck,
-    model: TransformerConfig | MinimalDyckConfig,
-    *,
-    steps: int,
-    seeds: int,
-    final: tuple[Probe, ...],
-    lr: float = 3e-3,
-    weight_decay: float = 0.0,
-) -> Experiment:
-    """A model on brackets, trained with Adam, batches of 100 and a cosine schedule; probed once at the end."""
-    training = Training(
-        steps=steps,
-        batch_size=100,
-        lr=lr,
-        weight_decay=weight_decay,
-        optimizer="adam",
-        schedule="cosine",
-        evals=1,
-        eval_examples=200,
-    )
-    return Experiment(world=world, model=model, training=training, seeds=seeds, final=final)
+def training(steps: int, *, lr: float = 3e-3, weight_decay: float = 0.0) -> Training:
+    """Adam with a cosine schedule, 100 words a step; models are probed at the end, on 200 words."""
+    adam = Training(steps, batch_size=100, optimizer="adam", schedule="cosine", evals=1, eval_examples=200)
+    return replace(adam, lr=lr, weight_decay=weight_decay)
 
 
 def contrastive(plain: Experiment, strength: float = 0.3) -> Experiment:
     """The same with a penalty for logits that change when nested pairs are put before the word."""
-    prefix = NestedPrefix(*_language(plain))
-    objective = Penalised(CrossEntropy(), (InvariantLogits(prefix, strength),))
-    return replace(plain, training=replace(plain.training, objective=objective))
+    penalty = InvariantLogits(NestedPrefix(*_language(plain)), strength)
+    return replace(plain, training=replace(plain.training, objective=Penalised(CrossEntropy(), (penalty,))))
 
 
 def untrained(trained: Experiment) -> Experiment:
     """The same models with their initial weights."""
     return replace(trained, training=replace(trained.training, steps=1, lr=0.0))
-
-
-# ---------------------------------------------------------------------- probes
 
 
 def closing(now: Snapshot) -> dict[str, Tensor]:
@@ -155,7 +131,7 @@ def probe_maps(now: Snapshot) -> dict[str, Tensor]:
 
 def balance(now: Snapshot) -> dict[str, np.ndarray]:
     """Balance of models with a minimal first layer: "violation", "worst_violation" and "largest_ratio", max ‖S‖/P."""
-    reports = [balance_report(member) for member in _minimal_members(now)]
+    reports = [balance_report(member.cpu()) for member in now.model.members()]
     return {
         "violation": np.array([report.violation for report in reports]),
         "worst_violation": np.array([report.worst_violation for report in reports]),
@@ -165,13 +141,12 @@ def balance(now: Snapshot) -> dict[str, np.ndarray]:
 
 def drift(now: Snapshot) -> dict[str, np.ndarray]:
     """The drift that the read-out sees, of models without residual link: "drift"."""
-    return {"drift": np.array([seen_drift(member) for member in _minimal_members(now)])}
+    return {"drift": np.array([seen_drift(member.cpu()) for member in now.model.members()])}
 
 
 def probe_word(types: int, depth: int) -> Int[Tensor, "1 time"]:
     """START (((( )))) [[[[ ]]]]: each of two types nested to the largest depth, as in the published maps."""
-    kinds = (0, 1 % types)
-    word = [token for kind in kinds for token in [2 * kind] * depth + [2 * kind + 1] * depth]
+    word = [token for kind in (0, 1 % types) for token in [2 * kind] * depth + [2 * kind + 1] * depth]
     return torch.tensor([[2 * types, *word]])
 
 
@@ -187,24 +162,25 @@ def _language(source: Snapshot | Experiment) -> tuple[int, int]:
     return source.world.types, source.world.largest_depth
 
 
-def _minimal_members(now: Snapshot) -> list[MinimalDyck]:
-    members = [member.cpu() for member in now.model.members()]
-    assert all(isinstance(member, MinimalDyck) for member in members)
-    return members
-
-
-# ---------------------------------------------------------------------- maps of several seeds
-
-
 def variation(maps: Float[np.ndarray, "seed *lead query key"]) -> Float[np.ndarray, "seed"]:
     """Mean of ‖A − A'‖²_F between each seed and the others."""
     return variation_per_run(torch.from_numpy(maps)).numpy()
+
+
+def draw_map(axis: Axes, pattern: Float[np.ndarray, "query key"], title: str, marks: str = "") -> None:
+    """An attention map; with marks, the tokens at both axes."""
+    figures.heatmap(axis, pattern, title=title, low=0.0, high=1.0, bar=False)
+    axis.title.set_fontsize(9)
+    if marks:
+        axis.set_xticks(range(len(marks)), marks, fontsize=6)
+        axis.set_yticks(range(len(marks)), marks, fontsize=6)
+    else:
+        axis.set(xlabel="key", ylabel="query")
 
 
 def draw_seeds(maps: Float[np.ndarray, "seed query key"], layer: str) -> Figure:
     """The maps of up to four seeds side by side."""
     figure, axes = figures.new(columns=min(4, len(maps)), width=2.5, height=2.6)
     for seed, axis in enumerate(axes):
-        figures.heatmap(axis, maps[seed], title=f"{layer}, seed {seed}", low=0.0, high=1.0, bar=False)
-        axis.set(xlabel="key", ylabel="query" if seed == 0 else "")
+        draw_map(axis, maps[seed], f"{layer}, seed {seed}")
     return figure

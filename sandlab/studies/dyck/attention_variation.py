@@ -14,29 +14,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.lenses.dyck.bracket_attention import attention_variation, random_attention_variation
+from sandlab.lenses.dyck.bracket_attention import random_attention_variation
+from sandlab.models.dyck.codes import MinimalDyckConfig
+from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Exact, Mean, NotMeasured, Share
 from sandlab.studies.dyck import _shared as shared
-from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, probe_word, untrained
-from sandlab.studies.study import Lab, Row, Rows, Study
+from sandlab.studies.dyck._shared import (
+    BOUNDED,
+    SOURCE,
+    LongWords,
+    minimal,
+    probe_word,
+    training,
+    transformer,
+    untrained,
+)
+from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.brackets import scan_brackets
 
-FINAL = (shared.closing, LongWords(), shared.probe_maps)
-
-
-def standard_models(*, steps: int, seeds: int, width: int = 50, lr: float = 3e-3, linear: bool = False) -> Experiment:
-    model = shared.transformer(BOUNDED, width=width, linear=linear)
-    return shared.experiment(BOUNDED, model, steps=steps, lr=lr, seeds=seeds, final=FINAL)
-
-
-def minimal_models(*, steps: int, seeds: int) -> Experiment:
-    return shared.experiment(BOUNDED, shared.minimal(BOUNDED), steps=steps, lr=1e-2, seeds=seeds, final=FINAL)
+LABELS = {
+    "standard": "standard, positions none",
+    "linear": "standard, positions linear",
+    "wide": "width 200, positions none",
+    "wide_linear": "width 200, positions linear",
+    "minimal": "minimal first layer",
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,17 @@ class Settings:
     wide_linear: Experiment | None = None
 
 
-QUICK = Settings(standard_models(steps=1000, seeds=5), minimal_models(steps=600, seeds=5))
+def models(
+    model: TransformerConfig | MinimalDyckConfig, *, steps: int, seeds: int = 40, lr: float = 3e-3
+) -> Experiment:
+    final = (shared.closing, LongWords(), shared.probe_maps)
+    return Experiment(BOUNDED, model, training(steps, lr=lr), seeds, final=final)
+
+
+QUICK = Settings(
+    standard=models(transformer(BOUNDED), steps=1000, seeds=5),
+    minimal=models(minimal(BOUNDED), steps=600, seeds=5, lr=1e-2),
+)
 study = Study(
     "dyck/attention-variation",
     title="All of them close brackets correctly, and no two of them look alike",
@@ -58,11 +75,11 @@ study = Study(
     at="§4.1 and Figures 1, 3",
     quick=QUICK,
     full=Settings(
-        standard=standard_models(steps=2000, seeds=40),
-        minimal=minimal_models(steps=1000, seeds=40),
-        linear=standard_models(steps=2000, seeds=40, linear=True),
-        wide=standard_models(steps=2000, seeds=40, width=200, lr=3e-4),
-        wide_linear=standard_models(steps=2000, seeds=40, width=200, lr=3e-4, linear=True),
+        standard=models(transformer(BOUNDED), steps=2000),
+        minimal=models(minimal(BOUNDED), steps=1000, lr=1e-2),
+        linear=models(transformer(BOUNDED, linear=True), steps=2000),
+        wide=models(transformer(BOUNDED, width=200), steps=2000, lr=3e-4),
+        wide_linear=models(transformer(BOUNDED, width=200, linear=True), steps=2000, lr=3e-4),
     ),
     null=Settings(untrained(QUICK.standard), untrained(QUICK.minimal)),
 )
@@ -70,41 +87,25 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of each setting, and what two random causal maps of 15 tokens are apart."""
+    """Runs by setting, and what two random causal maps of 15 tokens are apart."""
 
+    runs: dict[str, Runs]
     baseline: float
-    standard: Runs
-    minimal: Runs
-    linear: Runs | None = None
-    wide: Runs | None = None
-    wide_linear: Runs | None = None
 
-    @property
-    def trained(self) -> dict[str, Runs]:
-        """Models whose first layer is trained."""
-        named = {
-            "standard, positions none": self.standard,
-            "standard, positions linear": self.linear,
-            "width 200, positions none": self.wide,
-            "width 200, positions linear": self.wide_linear,
-        }
-        return {label: runs for label, runs in named.items() if runs is not None}
-
-    @property
-    def every(self) -> dict[str, Runs]:
-        return {**self.trained, "minimal first layer": self.minimal}
+    def variation(self, setting: str, layer: int = -1) -> np.ndarray:
+        return shared.variation(self.runs[setting].final["maps"][:, layer])
 
     @property
     def random(self) -> float:
         """What random causal maps of the probe word's length are apart."""
-        return random_attention_variation(self.standard.final["maps"].shape[-1])
+        return random_attention_variation(self.runs["standard"].final["maps"].shape[-1])
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     chosen = {name: each for name, each in vars(settings).items() if each is not None}
     runs = lab.train(list(chosen.values()), label="dyck models")
-    return Results(random_attention_variation(15), **dict(zip(chosen, runs)))
+    return Results(dict(zip(chosen, runs)), random_attention_variation(15))
 
 
 @study.claim(Mean(above=0.97), at="§4.1", paper="at least 97 %")
@@ -113,7 +114,7 @@ def accurate(results: Results) -> np.ndarray:
 
     Closing accuracy in distribution, all models.
     """
-    return np.concatenate([runs.final["accuracy"] for runs in results.every.values()])
+    return np.concatenate([runs.final["accuracy"] for runs in results.runs.values()])
 
 
 @study.claim(Mean(above=0.25), at="§4.1", paper="2.27 against 2.85: 0.80")
@@ -122,7 +123,7 @@ def varies(results: Results) -> np.ndarray:
 
     Mean variation ‖A₁ − A₂‖²_F between pairs of seeds, second layer, no positions, over the random baseline.
     """
-    return shared.variation(results.standard.final["maps"][:, -1]) / results.random
+    return results.variation("standard") / results.random
 
 
 @study.claim(Mean(below=0.5), at="extended Table", paper="0.047")
@@ -131,7 +132,7 @@ def first_layer(results: Results) -> np.ndarray:
 
     Mean variation of the first layer.
     """
-    return shared.variation(results.standard.final["maps"][:, 0])
+    return results.variation("standard", layer=0)
 
 
 @study.claim(Exact(below=0.5), at="§4.1", paper="0.24 / 2.27 = 0.11")
@@ -140,8 +141,7 @@ def minimal_varies_less(results: Results) -> float:
 
     Variation of minimal models over that of standard models.
     """
-    minimal, standard = (shared.variation(runs.final["maps"][:, -1]) for runs in (results.minimal, results.standard))
-    return float(minimal.mean() / standard.mean())
+    return float(results.variation("minimal").mean() / results.variation("standard").mean())
 
 
 @study.claim(Mean(below=0.9), at="Figure 1")
@@ -150,7 +150,7 @@ def not_stack_like(results: Results) -> np.ndarray:
 
     Share of queries whose largest second-layer weight is on the last unmatched bracket.
     """
-    return results.standard.final["stack_like"]
+    return results.runs["standard"].final["stack_like"]
 
 
 @study.claim(Exact(equals=2.85, within=0.1425), at="§4.1, footnote", paper="2.85")
@@ -168,9 +168,9 @@ def varies_linear(results: Results) -> np.ndarray:
 
     Mean variation between pairs of seeds, second layer, linear positions, over the random baseline.
     """
-    if results.linear is None:
+    if "linear" not in results.runs:
         raise NotMeasured("no models with linear positions were trained")
-    return shared.variation(results.linear.final["maps"][:, -1]) / results.random
+    return results.variation("linear") / results.random
 
 
 @study.claim(Share(above=0.5), at="Figure 1", presets=("full",))
@@ -179,45 +179,38 @@ def mostly_not_stack_like(results: Results) -> np.ndarray:
 
     Share of models whose largest second-layer weight is on the bracket to be closed in under 90 % of rows.
     """
-    return np.concatenate([runs.final["stack_like"] for runs in results.trained.values()]) < 0.9
+    trained = [runs for name, runs in results.runs.items() if name != "minimal"]
+    return np.concatenate([runs.final["stack_like"] for runs in trained]) < 0.9
 
 
 @study.table
 def variation(results: Results) -> Rows:
-    return [
-        *(_row(*each) for each in results.every.items()),
-        {"setting": "random causal maps", "last layer": results.random},
+    rows: Rows = [
+        {
+            "setting": LABELS[name],
+            "seeds": len(runs),
+            "accuracy": float(runs.final["accuracy"].mean()),
+            "long accuracy": float(runs.final["long_accuracy"].mean()),
+            "first layer": float(results.variation(name, layer=0).mean()),
+            "last layer": float(results.variation(name).mean()),
+        }
+        for name, runs in results.runs.items()
     ]
-
-
-def _row(label: str, runs: Runs) -> Row:
-    maps = torch.from_numpy(runs.final["maps"])
-    return {
-        "setting": label,
-        "seeds": len(runs),
-        "accuracy": float(runs.final["accuracy"].mean()),
-        "long accuracy": float(runs.final["long_accuracy"].mean()),
-        "first layer": attention_variation(maps[:, 0]),
-        "last layer": attention_variation(maps[:, -1]),
-    }
+    return [*rows, {"setting": "random causal maps", "last layer": results.random}]
 
 
 @study.figure
 def maps(results: Results) -> Figure:
-    """Maps of the first seeds; a box marks the bracket that a stack would look at."""
+    """Last layers of the first three seeds; a box marks the bracket that a stack would look at."""
     word = probe_word(2, 4)
-    marks = BOUNDED.render(word[0])
     openers = scan_brackets(word, 2).opener[0].tolist()
-    panels = {"standard": results.standard.final["maps"], "minimal first layer": results.minimal.final["maps"]}
-    shown = min(3, *(len(each) for each in panels.values()))
-    figure, axes = figures.new(columns=shown, rows=2, width=2.6, height=2.6)
-    titles = [(label, seed) for label in panels for seed in range(shown)]
-    for axis, (label, seed) in zip(axes, titles):
-        pattern = panels[label][seed, -1]
-        figures.heatmap(axis, pattern, title=f"{label}, seed {seed}", low=0.0, high=1.0, bar=False)
-        axis.set_xticks(range(len(marks)), marks, fontsize=6)
-        axis.set_yticks(range(len(marks)), marks, fontsize=6)
-        axis.title.set_fontsize(9)
+    panels = [(name, seed) for name in ("standard", "minimal") for seed in range(min(3, len(results.runs[name])))]
+    figure, axes = figures.new(columns=len(panels) // 2, rows=2, width=2.6, height=2.6)
+    for axis, (name, seed) in zip(axes, panels):
+        pattern = results.runs[name].final["maps"][seed, -1]
+        shared.draw_map(
+            axis, pattern, f"{name.replace('minimal', LABELS['minimal'])}, seed {seed}", BOUNDED.render(word[0])
+        )
         for query, key in enumerate(openers):
             if key >= 0:
                 corner = (key - 0.5, query - 0.5)

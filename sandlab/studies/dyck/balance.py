@@ -32,7 +32,7 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck import _shared as shared
-from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, contrastive, untrained
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, contrastive, training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -40,7 +40,7 @@ from sandlab.worlds.dyck.language import Dyck
 def minimal_models(world: Dyck, *, steps: int, seeds: int, long_words: int = 40) -> Experiment:
     """Attention, norm and read-out over (type, depth) embeddings."""
     final = (shared.closing, LongWords(long_words), shared.probe_maps, shared.balance, shared.drift)
-    return shared.experiment(world, shared.minimal(world), steps=steps, lr=1e-2, seeds=seeds, final=final)
+    return Experiment(world, shared.minimal(world), training(steps, lr=1e-2), seeds, final=final)
 
 
 @dataclass(frozen=True)

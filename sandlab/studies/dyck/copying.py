@@ -24,6 +24,7 @@ from sandlab.lenses.dyck.bracket_attention import bracket_preference
 from sandlab.lenses.token_accuracy import accuracy_on
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.dyck import _shared as shared
 from sandlab.studies.dyck._shared import SOURCE, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.copying import DyckCopy
@@ -172,9 +173,7 @@ def maps(results: Results) -> Figure:
         final, layers = runs.final, runs.final["maps"].shape[1]
         seed = int(final["structure"].argmax())
         title = f"{layers}-layer model, layer {layer + 1}\nuniform instead: {final['uniform'][seed]:.1%}"
-        figures.heatmap(axis, final["maps"][seed, layer, 0], title=title, bar=False)
-        marks = WORLD.render(torch.from_numpy(final["tokens"][seed]))
-        axis.title.set_fontsize(9)
-        axis.set_xticks(range(len(marks)), marks, fontsize=5)
-        axis.set_yticks(range(len(marks)), marks, fontsize=5)
+        shared.draw_map(
+            axis, final["maps"][seed, layer, 0], title, WORLD.render(torch.from_numpy(final["tokens"][seed]))
+        )
     return figure

@@ -23,7 +23,7 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck import _shared as shared
-from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, untrained
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 
 PANELS = {
@@ -46,8 +46,7 @@ def panels(*, width: int, steps: int, seeds: int) -> tuple[Experiment, ...]:
 
     def panel(embedding: str, residual: bool = True) -> Experiment:
         model = shared.minimal(BOUNDED, embedding=embedding, width=width, residual=residual)
-        lr = 3e-3 if residual else 1e-2
-        return shared.experiment(BOUNDED, model, steps=steps, lr=lr, seeds=seeds, final=final)
+        return Experiment(BOUNDED, model, training(steps, lr=3e-3 if residual else 1e-2), seeds, final=final)
 
     return panel("type-depth", residual=False), panel("type-depth"), panel("type-angle"), panel("type+depth")
 
@@ -132,8 +131,6 @@ def distances(results: Results) -> Rows:
 def maps(results: Results) -> Figure:
     figure, axes = figures.new(columns=len(results.runs), width=2.7, height=2.9)
     for axis, (panel, runs) in zip(axes, results.runs.items()):
-        words = PANELS[panel].replace(", ", ",\n")
-        figures.heatmap(axis, runs.final["maps"][0, -1], title=f"({panel}) {words}", low=0.0, high=1.0, bar=False)
-        axis.title.set_fontsize(9)
-        axis.set(xlabel="key", ylabel="query" if panel == "a" else "")
+        title = f"({panel}) {PANELS[panel]}".replace(", ", ",\n")
+        shared.draw_map(axis, runs.final["maps"][0, -1], title)
     return figure

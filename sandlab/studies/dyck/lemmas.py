@@ -11,25 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
-import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from sandlab import figures
-from sandlab.circuits.dyck import balanced, relu_gadgets
-from sandlab.lenses.dyck import lipschitz
-from sandlab.lenses.dyck.bracket_attention import random_attention_variation, random_causal_attention
-from sandlab.random import rng
+from sandlab.lenses.dyck import _lemma_trials as trials
 from sandlab.registry import kebab
 from sandlab.studies.claims import Exact
 from sandlab.studies.dyck._shared import SOURCE
 from sandlab.studies.study import Lab, Study
-from sandlab.worlds.dyck.language import Dyck
 
-BOUND = Exact(below=1.0 + 1e-9)
-EXACT = Exact(below=1e-9)
+BOUND, EXACT = Exact(below=1.0 + 1e-9), Exact(below=1e-9)
+SHARE, ERROR = "Largest share of the bound.", "Largest error over random inputs."
 
 
 @dataclass(frozen=True)
@@ -57,250 +50,69 @@ class Results:
 
 
 @dataclass(frozen=True)
-class LemmaJob:
-    name: str
+class Trial:
+    """A lemma and the number of random draws it is tried on."""
+
+    lemma: str
     draws: int
 
 
-Lemma: TypeAlias = Callable[[int], float]
-LEMMAS: dict[str, Lemma] = {}
-"""Name → the function of the number of draws that measures it."""
+LEMMAS: dict[str, Callable[[int], float]] = {}
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    jobs = [LemmaJob(name, settings.draws) for name in LEMMAS]
-    return Results(dict(zip(LEMMAS, lab.map(try_lemma, jobs, label="lemmas"))))
+    jobs = [Trial(name, settings.draws) for name in LEMMAS]
+    return Results(dict(zip(LEMMAS, lab.map(run, jobs, label="lemmas"))))
 
 
-def try_lemma(job: LemmaJob) -> float:
+def run(trial: Trial) -> float:
     """The value of one lemma over random draws."""
-    return LEMMAS[job.name](job.draws)
+    return LEMMAS[trial.lemma](trial.draws)
 
 
-def lemma(
-    relation: Exact, at: str, quantity: str = "", *, paper: str = "", held: bool = True
-) -> Callable[[Lemma], Lemma]:
-    """The decorated function measures a lemma, its docstring; claim that the value lies in `relation`."""
+def claim(
+    relation: Exact, quantity: str, at: str, trial: Callable[[int], float], *, paper: str = "", held: bool = True
+) -> None:
+    """Claim that a lemma, the docstring of its trial, holds on random draws."""
+    name = kebab(trial.__name__)
+    LEMMAS[name] = trial
 
-    def add(function: Lemma) -> Lemma:
-        name = kebab(function.__name__)
-        LEMMAS[name] = function
+    def measure(results: Results) -> float:
+        return results.values[name]
 
-        def measure(results: Results) -> float:
-            return results.values[name]
-
-        default = "Largest share of the bound." if relation is BOUND else "Largest error over random inputs."
-        measure.__doc__ = f"{function.__doc__}\n\n{quantity or default}"
-        study.claim(relation, at=at, id=name, paper=paper, held=held)(measure)
-        return function
-
-    return add
+    measure.__doc__ = f"{trial.__doc__}\n\n{quantity}"
+    study.claim(relation, at=at, id=name, paper=paper, held=held)(measure)
 
 
-@lemma(BOUND, "Lemma 31")
-def softmax(draws: int) -> float:
-    """No score moving by more than ε moves softmax by at most e^{2ε} − 1."""
-    x, change = 3 * normal(draws, 6, seed=0), 0.1 * (torch.rand(draws, 6, generator=rng(1), dtype=torch.float64) - 0.5)
-    moved = ((x + change).softmax(1) - x.softmax(1)).abs().sum(1)
-    bounds = torch.tensor([lipschitz.softmax_change(float(size)) for size in change.abs().amax(1)])
-    return float((moved / bounds).max())
-
-
-@lemma(BOUND, "Lemma 33")
-def floor_norm(draws: int) -> float:
-    """LN_C is 2/C-Lipschitz."""
-    worst = 0.0
-    for size in (0.01, 0.1, 1.0):
-        x, y = size * normal(5, draws, seed=2), size * normal(5, draws, seed=3)
-        moved = (lipschitz.floor_norm(x, 0.2) - lipschitz.floor_norm(y, 0.2)).norm(dim=0)
-        worst = max(worst, float((moved / (lipschitz.layer_norm_lipschitz(0.2) * (x - y).norm(dim=0))).max()))
-    return worst
-
-
-@lemma(BOUND, "Lemma 34")
-def mixing(draws: int) -> float:
-    """Nearly right weights on nearly right values give a nearly right mixture."""
-    worst = 0.0
-    for seed in range(draws):
-        values, weights = normal(5, 7, seed=seed, name="v"), normal(7, 7, seed=seed, name="w").softmax(0)
-        near_values = values + 0.01 * normal(5, 7, seed=seed, name="near v")
-        near_weights = (weights.log() + 0.02 * normal(7, 7, seed=seed, name="near w")).softmax(0)
-        weight_error = float((near_weights - weights).abs().sum(0).max())
-        bound = weight_error * lipschitz.column_norm(values) + lipschitz.column_norm(near_values - values)
-        worst = max(worst, lipschitz.column_norm(near_values @ near_weights - values @ weights) / bound)
-    return worst
-
-
-@lemma(BOUND, "Lemma 36")
-def attention(draws: int) -> float:
-    """An attention module is 200L²/C-Lipschitz."""
-    worst = 0.0
-    for seed in range(draws):
-        key, query, value = (bounded(4, seed, name) for name in ("key", "query", "value"))
-        x = normal(4, 6, seed=seed, name="x")
-        x = x * 4 / lipschitz.column_norm(x)
-        y = x + 1e-3 * normal(4, 6, seed=seed, name="y")
-        y = y * min(1.0, 4 / lipschitz.column_norm(y))
-        moved = attend(x, key, query, value) - attend(y, key, query, value)
-        worst = max(worst, lipschitz.column_norm(moved) / lipschitz.column_norm(x - y))
-    return worst / lipschitz.attention_lipschitz(1.0, 0.3)
-
-
-@lemma(BOUND, "Lemma 24", "Largest share of ε.")
-def overwhelming(draws: int) -> float:
-    """A common part of length (4/ε + 1)·max(‖a‖, ‖b‖) makes directions agree to ε."""
-    worst = 0.0
-    for accuracy in (0.5, 0.1, 0.01):
-        common, first, second = (normal(20 * draws, 4, seed=4, name=name) for name in ("common", "first", "second"))
-        largest = torch.maximum(first.norm(dim=1), second.norm(dim=1))
-        common = common * (lipschitz.overwhelming_norm(accuracy) * largest / common.norm(dim=1)).unsqueeze(1)
-        units = [(common + part) / (common + part).norm(dim=1, keepdim=True) for part in (first, second)]
-        worst = max(worst, float((units[0] - units[1]).norm(dim=1).max()) / accuracy)
-    return worst
-
-
-@lemma(BOUND, "Lemma 28")
-def composition(draws: int) -> float:
-    """Errors of composed maps add up to ε₁λ₂ + ε₂λ₁ + ε₁ε₂."""
-    return composed(draws, 3.0, 0.2)
-
-
-@lemma(BOUND, "Lemma 28", "Largest share of ε₁λ₁ + ε₂λ₂ + ε₁ε₂.", held=False)
-def composition_printed(draws: int) -> float:
-    """As printed, with the two maps' constants swapped."""
-    return composed(draws, 0.2, 3.0)
-
-
-@lemma(EXACT, "Lemma 35")
-def padding(draws: int) -> float:
-    """The norm of a padded centred vector is the padded norm."""
-    x, zeros = normal(6, 4, seed=5), torch.zeros(3, 4, dtype=torch.float64)
-    x = x - x.mean(0)
-    padded = torch.cat([lipschitz.floor_norm(x, 1e-9), zeros])
-    return float((lipschitz.floor_norm(torch.cat([x, zeros]), 1e-9) - padded).abs().max())
-
-
-@lemma(EXACT, "Lemma 38")
-def look_up(draws: int) -> float:
-    """A table of n points is a ReLU network of width 2n."""
-    points, values = normal(17, 5, seed=6), normal(17, 3, seed=7)
-    return float((relu_gadgets.look_up(points, values)(points) - values).abs().max())
-
-
-@lemma(EXACT, "Lemma 40")
-def indexing(draws: int) -> float:
-    """So is the choice of an entry by its number."""
-    x = 2.5 * torch.rand(draws, 7, generator=rng(8), dtype=torch.float64)
-    y = torch.randint(1, 8, (draws, 1), generator=rng(9))
-    return float((relu_gadgets.indexing(7, 2.5)(torch.cat([x, y.double()], 1)) - x.gather(1, y - 1)).abs().max())
-
-
-@lemma(EXACT, "Lemma 41")
-def hot_index(draws: int) -> float:
-    """So is the index of the one large entry."""
-    index = torch.randint(6, (draws, 1), generator=rng(10))
-    size = 1.5 + torch.rand(draws, 1, generator=rng(11), dtype=torch.float64)
-    x = torch.zeros(draws, 6, dtype=torch.float64).scatter_(1, index, size)
-    return float((relu_gadgets.hot_index(6, 1.5)(x) - index - 1).abs().max())
-
-
-@lemma(EXACT, "Lemma 42")
-def select(draws: int) -> float:
-    """So is the choice of a network by its number, with spacing 2M."""
-    return selected(2.0)
-
-
-@lemma(EXACT, "Lemma 42", held=False)
-def select_printed(draws: int) -> float:
-    """The same with the printed spacing M."""
-    return selected(1.0)
-
-
-@lemma(EXACT, "Lemma 43")
-def linear(draws: int) -> float:
-    """So is a linear map."""
-    weight, x = normal(4, 6, seed=13), normal(100, 6, seed=14)
-    return float((relu_gadgets.linear_as_relu(weight)(x) - x @ weight.mT).abs().max())
-
-
-@lemma(EXACT, "Proposition 6")
-def zero_head(draws: int) -> float:
-    """With a zero read-out the output does not depend on attention."""
-    model = balanced.zero_head(balanced.balanced_dyck(scores=balanced.random_balanced_scores(2, 4, rng=rng(15))))
-    with torch.no_grad():
-        return float(model.probs(Dyck(length=40).sample(20, rng=rng(16)).inputs).abs().max())
-
-
-@lemma(
+claim(BOUND, SHARE, "Lemma 31", trials.softmax)
+claim(BOUND, SHARE, "Lemma 33", trials.floor_norm)
+claim(BOUND, SHARE, "Lemma 34", trials.mixing)
+claim(BOUND, SHARE, "Lemma 36", trials.attention)
+claim(BOUND, "Largest share of ε.", "Lemma 24", trials.overwhelming)
+claim(BOUND, SHARE, "Lemma 28", trials.composition)
+claim(BOUND, "Largest share of ε₁λ₁ + ε₂λ₂ + ε₁ε₂.", "Lemma 28", trials.composition_printed, held=False)
+claim(EXACT, ERROR, "Lemma 35", trials.padding)
+claim(EXACT, ERROR, "Lemma 38", trials.look_up)
+claim(EXACT, ERROR, "Lemma 40", trials.indexing)
+claim(EXACT, ERROR, "Lemma 41", trials.hot_index)
+claim(EXACT, ERROR, "Lemma 42", trials.select)
+claim(EXACT, ERROR, "Lemma 42", trials.select_printed, held=False)
+claim(EXACT, ERROR, "Lemma 43", trials.linear)
+claim(EXACT, ERROR, "Proposition 6", trials.zero_head)
+claim(
     Exact(below=0.02),
-    "footnote on the random baseline",
     "Largest relative difference between closed form and 2000 pairs, N = 15, 16, 19, 20.",
+    "footnote on the random baseline",
+    trials.random_maps,
     paper="2.85 and 3.33",
 )
-def random_maps(draws: int) -> float:
-    """Two random causal maps are 4(H_{N+1} − 1) − 2H_N apart."""
-    worst = 0.0
-    for length in (15, 16, 19, 20):
-        maps = random_causal_attention(4000, length, rng=rng(17))
-        measured = float((maps[:2000] - maps[2000:]).square().sum((-1, -2)).mean())
-        worst = max(worst, abs(measured / random_attention_variation(length) - 1))
-    return worst
-
-
-def normal(*shape: int, seed: int, name: str = "") -> Tensor:
-    return torch.randn(*shape, generator=rng(seed, name), dtype=torch.float64)
-
-
-def bounded(size: int, seed: int, name: str) -> Tensor:
-    """A random matrix of spectral norm 1."""
-    matrix = normal(size, size, seed=seed, name=name)
-    return matrix / torch.linalg.matrix_norm(matrix, 2)
-
-
-def attend(x: Tensor, key: Tensor, query: Tensor, value: Tensor) -> Tensor:
-    """LN_C(W_V X σ(mask + (W_K X)ᵀ W_Q X)) with C = 0.3; columns are positions."""
-    scores = (key @ x).mT @ (query @ x)
-    scores = scores.masked_fill(torch.ones_like(scores).tril(-1).bool(), -torch.inf)
-    return lipschitz.floor_norm(value @ x @ scores.softmax(0), 0.3)
-
-
-def composed(draws: int, first_constant: float, second_constant: float) -> float:
-    """Largest share of the composition bound; the maps have very different constants, so that swapping matters."""
-    worst = 0.0
-    for seed in range(draws):
-        first, second = 3.0 * bounded(4, seed, "g1"), 0.2 * bounded(4, seed, "g2")
-        near = [first + 1e-3 * normal(4, 4, seed=seed, name="f1"), second + 0.1 * normal(4, 4, seed=seed, name="f2")]
-        e1, e2 = (float(torch.linalg.matrix_norm(f - g, 2)) for f, g in zip(near, (first, second)))
-        error = float(torch.linalg.matrix_norm(near[1] @ near[0] - second @ first, 2))
-        worst = max(worst, error / lipschitz.composition_error(e1, e2, first_constant, second_constant))
-    return worst
-
-
-def selected(spacing: float) -> float:
-    """Largest error of a network that chooses between five random ones, at a spacing in units of M."""
-    networks = [
-        relu_gadgets.ReluNetwork(
-            (normal(4, 3, seed=k, name="in") / 4, normal(1, 4, seed=k, name="out")),
-            (normal(4, seed=k, name="b1") / 4, normal(1, seed=k, name="b2")),
-        )
-        for k in range(5)
-    ]
-    x = normal(400, 3, seed=12).clamp(-2, 2)
-    largest = max(1.0, *(float((x @ net.weights[0].mT + net.biases[0]).abs().max()) for net in networks))
-    chosen, worst = relu_gadgets.select_network(networks, largest, spacing=spacing), 0.0
-    for number, network in enumerate(networks, start=1):
-        numbered = torch.cat([torch.full((400, 1), float(number), dtype=torch.float64), x], 1)
-        worst = max(worst, float((chosen(numbered) - network(x)).abs().max()))
-    return worst
-
-
-BOUNDED = [claim.id.rpartition(".")[2] for claim in study.claims if claim.relation is BOUND]
 
 
 @study.figure
 def bounds(results: Results) -> Figure:
-    shares = {name: value for name, value in results.values.items() if name in BOUNDED}
+    bounded = [claim.id.rpartition(".")[2] for claim in study.claims if claim.relation is BOUND]
+    shares = {name: results.values[name] for name in bounded}
     figure, (axis,) = figures.new(width=5.4, height=0.32 * len(shares) + 1.1)
     axis.barh(list(shares), list(shares.values()), color=[figures.COLOURS[share > 1] for share in shares.values()])
     axis.axvline(1.0, color="#555555", linestyle=":")

@@ -27,7 +27,7 @@ from sandlab.lenses.dyck.bracket_attention import random_attention_variation
 from sandlab.studies.claims import Exact, Mean, NotMeasured
 from sandlab.studies.dyck import _shared as shared
 from sandlab.studies.dyck import balance as complete_words
-from sandlab.studies.dyck._shared import SOURCE, contrastive, untrained
+from sandlab.studies.dyck._shared import SOURCE, contrastive, training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -39,7 +39,7 @@ PUBLISHED = {"none": 14.51, "linear": 11.92, "minimal": 0.34}
 def standard_models(*, steps: int, seeds: int, linear: bool = False) -> Experiment:
     """Two-layer transformers with the theory's norm."""
     model = shared.transformer(PREFIXES, norm="attention-branch", linear=linear)
-    return shared.experiment(PREFIXES, model, steps=steps, seeds=seeds, final=(shared.closing, shared.probe_maps))
+    return Experiment(PREFIXES, model, training(steps), seeds, final=(shared.closing, shared.probe_maps))
 
 
 @dataclass(frozen=True)

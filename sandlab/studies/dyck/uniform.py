@@ -8,7 +8,7 @@ distribution and at 400 to 500 brackets. Uniform attention computes depth/(n+1) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ from sandlab.models.attention import Attention
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck import _shared as shared
 from sandlab.studies.dyck._exact_models import uniform_error
-from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, untrained
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, training, untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -38,15 +38,7 @@ def freeze_attention(model: nn.Module) -> None:
 
 def frozen_models(*, steps: int, seeds: int, width: int = 50, lr: float = 3e-3) -> Experiment:
     model, final = shared.transformer(BOUNDED, width=width), (shared.closing, LongWords())
-    plain = shared.experiment(BOUNDED, model, steps=steps, lr=lr, seeds=seeds, final=final)
-    return replace(plain, prepare=freeze_attention)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Models with frozen attention."""
-
-    frozen: Experiment
+    return Experiment(BOUNDED, model, training(steps, lr=lr), seeds, final=final, prepare=freeze_attention)
 
 
 QUICK = frozen_models(steps=1000, seeds=4)
@@ -55,9 +47,9 @@ study = Study(
     title="Two layers of uniform attention know Dyck words",
     source=SOURCE,
     at="Corollary 1",
-    quick=Settings(QUICK),
-    full=Settings(frozen_models(steps=2000, seeds=20, width=200, lr=1e-3)),
-    null=Settings(untrained(QUICK)),
+    quick=QUICK,
+    full=frozen_models(steps=2000, seeds=20, width=200, lr=1e-3),
+    null=untrained(QUICK),
 )
 
 
@@ -70,8 +62,8 @@ class Results:
 
 
 @study.collect
-def collect(settings: Settings, lab: Lab) -> Results:
-    runs = lab.train(settings.frozen, label="frozen uniform attention")
+def collect(settings: Experiment, lab: Lab) -> Results:
+    runs = lab.train(settings, label="frozen uniform attention")
     return Results(runs, lab.map(uniform_error, [Dyck(length=length) for length in LENGTHS], label="exact circuit"))
 
 

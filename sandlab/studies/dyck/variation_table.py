@@ -29,7 +29,7 @@ from sandlab.lenses.dyck.bracket_attention import random_attention_variation
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Exact, Mean, NotMeasured
 from sandlab.studies.dyck import _shared as shared
-from sandlab.studies.dyck._shared import SOURCE, untrained
+from sandlab.studies.dyck._shared import SOURCE, training, untrained
 from sandlab.studies.study import Lab, Row, Rows, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -63,7 +63,7 @@ def models(cell: Cell, *, steps: int, seeds: int) -> Experiment:
     types, depth, layers = cell
     world = Dyck(types, depth, words="bounded")
     model = shared.transformer(world, layers=layers, norm="attention-branch")
-    return shared.experiment(world, model, steps=steps, seeds=seeds, final=(shared.closing, prefix_maps))
+    return Experiment(world, model, training(steps), seeds, final=(shared.closing, prefix_maps))
 
 
 @dataclass(frozen=True)

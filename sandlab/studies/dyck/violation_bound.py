@@ -34,7 +34,7 @@ from sandlab.models.dyck.codes import BalanceTransformer
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck import _shared as shared
 from sandlab.studies.dyck._exact_models import DrawJob, disturbed
-from sandlab.studies.dyck._shared import SOURCE, untrained
+from sandlab.studies.dyck._shared import SOURCE, training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -46,10 +46,8 @@ def minimal_models(lengths: tuple[int, ...], *, steps: int, seeds: int) -> tuple
     """Models with a minimal first layer, trained on prefixes of each length, without and with weight decay."""
 
     def models(decay: float, length: int) -> Experiment:
-        world, final = Dyck(length=length), (shared.balance,)
-        return shared.experiment(
-            world, shared.minimal(world), steps=steps, lr=1e-2, weight_decay=decay, seeds=seeds, final=final
-        )
+        world, how = Dyck(length=length), training(steps, lr=1e-2, weight_decay=decay)
+        return Experiment(world, shared.minimal(world), how, seeds, final=(shared.balance,))
 
     return tuple(models(decay, length) for decay, length in product(DECAYS, lengths))
 

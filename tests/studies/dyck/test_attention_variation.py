@@ -14,12 +14,12 @@ MINIMAL = runs(accuracy=0.99, long_accuracy=0.9, maps=maps(0.2), stack_like=0.5)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good = Results(2.886, GOOD, MINIMAL, linear=GOOD, wide=GOOD, wide_linear=GOOD)
-    check(study, good, Results(3.3, ALIKE, MINIMAL, linear=ALIKE, wide=ALIKE, wide_linear=ALIKE))
+    good = Results({"standard": GOOD, "linear": GOOD, "wide": GOOD, "minimal": MINIMAL}, 2.886)
+    check(study, good, Results({"standard": ALIKE, "linear": ALIKE, "wide": ALIKE, "minimal": MINIMAL}, 3.3))
 
 
 def test_settings_that_are_left_out_are_not_measured() -> None:
-    outcome = study.judge(Results(2.886, GOOD, MINIMAL), "full")
+    outcome = study.judge(Results({"standard": GOOD, "minimal": MINIMAL}, 2.886), "full")
     assert list(outcome.unmeasured) == ["dyck/attention-variation.varies-linear"]
     names = [row["setting"] for row in outcome.tables["variation"]]
     assert names == ["standard, positions none", "minimal first layer", "random causal maps"]
@@ -30,4 +30,4 @@ def test_a_small_run_of_the_full_settings_measures_every_claim() -> None:
     outcome = study.run(small(replace(settings, wide=None)), LAB, "full")
     measures_everything(study, outcome, "full")
     assert set(outcome.figures) == {"maps", "variation"} and len(outcome.tables["variation"]) == 5
-    assert outcome.results.standard.final["maps"].shape == (2, 2, 17, 17)
+    assert outcome.results.runs["standard"].final["maps"].shape == (2, 2, 17, 17)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from sandlab.learning.experiment import Experiment
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import InvariantLogits, Penalised
 from sandlab.studies.dyck import _shared as shared
@@ -18,7 +19,7 @@ def test_the_probe_word_nests_each_of_two_types_to_the_largest_depth() -> None:
 
 def test_the_penalty_asks_for_logits_that_nested_pairs_do_not_change() -> None:
     world = Dyck(3, 2, words="bounded")
-    plain = shared.experiment(world, shared.minimal(world), steps=10, seeds=1, final=())
+    plain = Experiment(world, shared.minimal(world), shared.training(10))
     objective = shared.contrastive(plain, 0.2).training.objective
     assert objective == Penalised(CrossEntropy(), (InvariantLogits(NestedPrefix(3, 2), 0.2),))
 

@@ -18,8 +18,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 def test_frozen_attention_stays_uniform_and_every_claim_is_measured() -> None:
     settings = small(study.config("quick"))
-    frozen = replace(settings.frozen, final=(*settings.frozen.final, shared.probe_maps))
-    outcome = study.run(replace(settings, frozen=frozen), LAB, "quick")
+    outcome = study.run(replace(settings, final=(*settings.final, shared.probe_maps)), LAB, "quick")
     measures_everything(study, outcome, "quick")
     rows = np.tril(np.ones((17, 17)))
     maps = outcome.results.runs.final["maps"]
