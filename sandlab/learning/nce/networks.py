@@ -10,13 +10,14 @@ from torch import Tensor
 
 from sandlab.errors import choice, require
 from sandlab.learning.nce.losses import MARGIN_LOSSES
+from sandlab.learning.objectives import Objective
 from sandlab.worlds.base import Batch
 
 __all__ = ["ContrastiveLoss"]
 
 
 @dataclass(frozen=True)
-class ContrastiveLoss:
+class ContrastiveLoss(Objective):
     """Mean over examples of l(y·r), r the difference of the logits of data and noise, y = +1 for data, −1 for noise.
 
     kind        "nce": l(m) = log(1 + e^(−m)), the two-class cross-entropy; "ence": l(m) = e^(−m/2)

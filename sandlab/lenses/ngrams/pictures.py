@@ -43,7 +43,8 @@ def draw_stages(
         figures.heatmap(axis, maps[index, head], title=name, low=0.0, high=1.0, bar=False)
         axis.title.set_fontsize(8.5)
         axis.tick_params(labelsize=6)
-    grid = axes[-1].get_gridspec()
+    grid = axes[0].get_gridspec()
+    assert grid is not None
     for axis in axes[heads * len(shown) :]:
         axis.remove()
     curve = figure.add_subplot(grid[heads, :])

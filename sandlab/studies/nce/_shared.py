@@ -44,26 +44,23 @@ class Settings:
 class Search:
     """Every rate and seed of one method at one batch size."""
 
-    world: Contrast
+    settings: Settings
     method: str
-    rates: tuple[float, ...]
-    seeds: int
-    updates: int
     batch: int
-    fresh: int
 
 
 def search(job: Search) -> RateSearch:
-    kind, descent = KINDS[job.method]
+    settings, (kind, method) = job.settings, KINDS[job.method]
     return search_rate(
-        NCEProblem.of(job.world),
+        NCEProblem.of(settings.world),
         kind,
-        descent,
-        rates=job.rates,
-        seeds=range(job.seeds),
-        steps=job.updates,
+        method,
+        rates=settings.descent_rates if method == "gd" else settings.normalised_rates,
+        # The largest batches get three seeds: their spread is small and their time is not.
+        seeds=range(settings.seeds if job.batch <= 10_000 else min(settings.seeds, 3)),
+        steps=settings.updates,
         batch=job.batch,
-        fresh=job.fresh,
+        fresh=settings.fresh,
     )
 
 
@@ -100,12 +97,7 @@ class Results:
 
 def search_all(settings: Settings, lab: Lab, exact: dict[str, tuple[float, float]] | None = None) -> Results:
     """Every method at every batch size."""
-    rates = dict.fromkeys(METHODS, settings.normalised_rates) | {DESCENT: settings.descent_rates}
-    jobs = []
-    for batch, method in product(settings.batches, METHODS):
-        # The largest batches get three seeds: their spread is small and their time is not.
-        seeds = settings.seeds if batch <= 10_000 else min(settings.seeds, 3)
-        jobs.append(Search(settings.world, method, rates[method], seeds, settings.updates, batch, settings.fresh))
+    jobs = [Search(settings, method, batch) for batch, method in product(settings.batches, METHODS)]
     found = iter(lab.map(search, jobs, label="step sizes"))
     searches = {batch: {method: next(found) for method in METHODS} for batch in settings.batches}
     problem = NCEProblem.of(settings.world)
@@ -162,7 +154,7 @@ def draw_search(results: Results, title: str) -> Figure:
     right.set(title="every step size (star: chosen)", ylim=(0, None))
     if np.isfinite(results.cap):
         right.axvline(results.cap, color="#555555", linestyle=":", linewidth=1.1)
-        where = {"xycoords": ("data", "axes fraction"), "fontsize": 8, "ha": "right", "va": "top"}
-        right.annotate("cap of plain descent ", (results.cap, 0.97), **where)
+        where, name = ("data", "axes fraction"), "cap of plain descent "
+        right.annotate(name, (results.cap, 0.97), xycoords=where, fontsize=8, ha="right", va="top")
         right.set_ylim(top=1.15 * right.get_ylim()[1])
     return figure

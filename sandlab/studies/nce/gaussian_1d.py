@@ -21,7 +21,7 @@ order is a statement about sampled gradients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -31,9 +31,9 @@ from sandlab.learning.nce.descent import optimise
 from sandlab.learning.nce.problem import NCEProblem
 from sandlab.studies.claims import Mean
 from sandlab.studies.nce import _shared as shared
-from sandlab.studies.nce._shared import Results, Settings
+from sandlab.studies.nce._shared import Results, Search, Settings
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.worlds.nce.gaussians import Contrast, GaussianMeans
+from sandlab.worlds.nce.gaussians import GaussianMeans
 
 RATES = (0.01, 0.1, 0.3, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 MORE_RATES = (
@@ -55,25 +55,18 @@ study = Study(
 )
 
 
-@dataclass(frozen=True)
-class ExactDescent:
-    world: Contrast
-    method: str
-    updates: int
-
-
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    jobs = [ExactDescent(settings.world, method, settings.updates) for method in shared.METHODS]
+    jobs = [Search(settings, method, batch=0) for method in shared.METHODS]
     exact = dict(zip(shared.METHODS, lab.map(exact_descent, jobs, label="exact")))
     return shared.search_all(settings, lab, exact)
 
 
-def exact_descent(job: ExactDescent) -> tuple[float, float]:
-    """The rate that comes closest to the truth with exact gradients, and its distance."""
+def exact_descent(job: Search) -> tuple[float, float]:
+    """The rate that comes closest to the truth with exact gradients (no batch), and its distance."""
     kind, method = shared.KINDS[job.method]
-    problem = NCEProblem.of(job.world, points=1001)
-    best = optimise(problem, kind, method, rate=torch.tensor(EXACT_RATES), steps=job.updates).best[-1]
+    problem = NCEProblem.of(job.settings.world, points=1001)
+    best = optimise(problem, kind, method, rate=torch.tensor(EXACT_RATES), steps=job.settings.updates).best[-1]
     return EXACT_RATES[int(best.argmin())], float(best.min())
 
 

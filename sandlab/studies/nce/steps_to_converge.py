@@ -261,8 +261,8 @@ def steps(results: Results) -> Figure:
         lost = counts < 0
         for axis, x in ((left, distance**2), (right, distance)):
             (line,) = axis.plot(x, np.where(lost, np.nan, counts), marker=marker, markersize=4.5, label=label)
-            arrows = {"marker": r"$\uparrow$", "markersize": 9, "linestyle": "none"}
-            axis.plot(x[lost], limits[lost], color=line.get_color(), **arrows)
+            colour = line.get_color()
+            axis.plot(x[lost], limits[lost], marker=r"$\uparrow$", markersize=9, linestyle="none", color=colour)
     left.set(xlabel="squared distance R²", ylabel="updates until 0.1R from the truth", yscale="log")
     left.set_title("straight: exponential in R²")
     right.set(yscale="log", xscale="log", xlabel="distance R", title="straight: polynomial in R")

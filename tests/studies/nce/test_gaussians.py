@@ -11,7 +11,7 @@ from stand_in import LAB
 
 from sandlab.learning.nce.search import RateSearch
 from sandlab.studies.nce import gaussian_1d, gaussian_16d
-from sandlab.studies.nce._shared import DESCENT, EXPONENTIAL, NORMALISED, Results, Search, search
+from sandlab.studies.nce._shared import DESCENT, EXPONENTIAL, NORMALISED, Results, Search, Settings, search
 from sandlab.worlds.nce.gaussians import DiagonalGaussians, GaussianMeans
 
 
@@ -34,7 +34,8 @@ def test_every_claim_can_hold_and_can_fail(study) -> None:
 
 
 def test_a_search_does_not_depend_on_what_ran_before() -> None:
-    job = Search(DiagonalGaussians(dimensions=2), EXPONENTIAL, (0.1, 0.5), seeds=2, updates=5, batch=50, fresh=100)
+    world, rates = DiagonalGaussians(dimensions=2), (0.1, 0.5)
+    job = Search(Settings(world, rates, rates, cap=1.0, seeds=2, updates=5, fresh=100), EXPONENTIAL, batch=50)
     first, second = search(job), search(job)
     assert np.array_equal(first.best, second.best) and np.array_equal(first.fresh, second.fresh)
     assert first.best.shape == (2, 2, 6) and (np.diff(first.best) <= 0).all()
