@@ -1,6 +1,5 @@
 # Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
 
-from sandlab.learning.curriculum import Curriculum as Curriculum
 from sandlab.learning.experiment import Experiment as Experiment
 from sandlab.learning.experiment import Probe as Probe
 from sandlab.learning.experiment import Runs as Runs
@@ -57,8 +56,6 @@ from sandlab.learning.objectives import member_loss as member_loss
 from sandlab.learning.optim import Adam as Adam
 from sandlab.learning.optim import Normalised as Normalised
 from sandlab.learning.optim import OptimizerConfig as OptimizerConfig
-from sandlab.learning.optim import OptimizerFactory as OptimizerFactory
-from sandlab.learning.optim import RowOptimizer as RowOptimizer
 from sandlab.learning.optim import SGD as SGD
 from sandlab.learning.optim import TorchOptimizer as TorchOptimizer
 from sandlab.learning.optim import clip_rows as clip_rows
@@ -90,6 +87,7 @@ from sandlab.learning.streaming import Finished as Finished
 from sandlab.learning.streaming import Member as Member
 from sandlab.learning.streaming import stream as stream
 from sandlab.learning.training import Checkpoint as Checkpoint
+from sandlab.learning.training import Curriculum as Curriculum
 from sandlab.learning.training import Diverged as Diverged
 from sandlab.learning.training import evaluate as evaluate
 from sandlab.learning.training import train as train
@@ -130,7 +128,6 @@ __all__ = [
     "OneCycle",
     "OneLayerMarkovTheory",
     "OptimizerConfig",
-    "OptimizerFactory",
     "Penalised",
     "Penalty",
     "Population",
@@ -140,7 +137,6 @@ __all__ = [
     "QuadratureObjective",
     "RateSearch",
     "ReduceLROnPlateau",
-    "RowOptimizer",
     "Runs",
     "SADDLE",
     "SADDLE_ENERGY",

@@ -39,10 +39,12 @@ from sandlab.lenses.dyck.balance_bounds import network_lipschitz as network_lips
 from sandlab.lenses.dyck.balance_bounds import pumped_twins as pumped_twins
 from sandlab.lenses.dyck.balance_bounds import violation_bound as violation_bound
 from sandlab.lenses.dyck.bracket_attention import attention_variation as attention_variation
+from sandlab.lenses.dyck.bracket_attention import bracket_preference as bracket_preference
 from sandlab.lenses.dyck.bracket_attention import closing_accuracy as closing_accuracy
 from sandlab.lenses.dyck.bracket_attention import random_attention_variation as random_attention_variation
 from sandlab.lenses.dyck.bracket_attention import random_causal_attention as random_causal_attention
 from sandlab.lenses.dyck.bracket_attention import stack_likeness as stack_likeness
+from sandlab.lenses.dyck.bracket_attention import variation_per_run as variation_per_run
 from sandlab.lenses.dyck.lipschitz import attention_lipschitz as attention_lipschitz
 from sandlab.lenses.dyck.lipschitz import column_norm as column_norm
 from sandlab.lenses.dyck.lipschitz import composition_error as composition_error
@@ -50,9 +52,20 @@ from sandlab.lenses.dyck.lipschitz import floor_norm as floor_norm
 from sandlab.lenses.dyck.lipschitz import layer_norm_lipschitz as layer_norm_lipschitz
 from sandlab.lenses.dyck.lipschitz import overwhelming_norm as overwhelming_norm
 from sandlab.lenses.dyck.lipschitz import softmax_change as softmax_change
+from sandlab.lenses.dyck.pumping import least_confusion as least_confusion
+from sandlab.lenses.dyck.pumping import pumped_attention as pumped_attention
+from sandlab.lenses.dyck.pumping import pumped_memory as pumped_memory
 from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead as LinearPositionHead
 from sandlab.lenses.flip_flop.attention_limits import dilution_bound as dilution_bound
+from sandlab.lenses.flip_flop.attention_limits import dilution_excess as dilution_excess
+from sandlab.lenses.flip_flop.attention_limits import failure_gap as failure_gap
 from sandlab.lenses.flip_flop.attention_limits import largest_attention as largest_attention
+from sandlab.lenses.flip_flop.exact_machines import sharpness_gap as sharpness_gap
+from sandlab.lenses.flip_flop.exact_machines import small_monoids as small_monoids
+from sandlab.lenses.flip_flop.exact_machines import wrong_memories as wrong_memories
+from sandlab.lenses.flip_flop.exact_machines import wrong_on_short_strings as wrong_on_short_strings
+from sandlab.lenses.flip_flop.exact_machines import wrong_parses as wrong_parses
+from sandlab.lenses.flip_flop.exact_machines import wrong_sums as wrong_sums
 from sandlab.lenses.flip_flop.glitches import Glitch as Glitch
 from sandlab.lenses.flip_flop.glitches import draw_glitch as draw_glitch
 from sandlab.lenses.flip_flop.glitches import draw_glitch_maps as draw_glitch_maps
@@ -67,6 +80,30 @@ from sandlab.lenses.flip_flop.memory_heads import head_differences as head_diffe
 from sandlab.lenses.flip_flop.memory_heads import ideal_memory_score as ideal_memory_score
 from sandlab.lenses.flip_flop.memory_heads import misleading_rows as misleading_rows
 from sandlab.lenses.flip_flop.memory_heads import value_norm_importance as value_norm_importance
+from sandlab.lenses.flip_flop.pictures import draw_dilution as draw_dilution
+from sandlab.lenses.flip_flop.pictures import draw_drift as draw_drift
+from sandlab.lenses.flip_flop.pictures import draw_error_curve as draw_error_curve
+from sandlab.lenses.flip_flop.pictures import draw_error_ranges as draw_error_ranges
+from sandlab.lenses.flip_flop.pictures import draw_error_scatter as draw_error_scatter
+from sandlab.lenses.flip_flop.pictures import draw_failure_lengths as draw_failure_lengths
+from sandlab.lenses.flip_flop.pictures import draw_operations as draw_operations
+from sandlab.lenses.flip_flop.pictures import draw_training_errors as draw_training_errors
+from sandlab.lenses.flip_flop.pictures import draw_window_errors as draw_window_errors
+from sandlab.lenses.flip_flop.probes import AttentionDrift as AttentionDrift
+from sandlab.lenses.flip_flop.probes import DistanceErrors as DistanceErrors
+from sandlab.lenses.flip_flop.probes import Failure as Failure
+from sandlab.lenses.flip_flop.probes import HeadDistances as HeadDistances
+from sandlab.lenses.flip_flop.probes import HeadReport as HeadReport
+from sandlab.lenses.flip_flop.probes import LabelErrors as LabelErrors
+from sandlab.lenses.flip_flop.probes import ReadErrors as ReadErrors
+from sandlab.lenses.flip_flop.probes import ShortestFailures as ShortestFailures
+from sandlab.lenses.flip_flop.probes import StoryAccuracy as StoryAccuracy
+from sandlab.lenses.flip_flop.probes import distance_edges as distance_edges
+from sandlab.lenses.flip_flop.probes import excess_loss as excess_loss
+from sandlab.lenses.flip_flop.probes import misleading_maxima as misleading_maxima
+from sandlab.lenses.flip_flop.probes import read_sets as read_sets
+from sandlab.lenses.flip_flop.probes import story_accuracy as story_accuracy
+from sandlab.lenses.flip_flop.probes import weight_norm as weight_norm
 from sandlab.lenses.flip_flop.tail_errors import ErrorCurve as ErrorCurve
 from sandlab.lenses.flip_flop.tail_errors import ErrorRate as ErrorRate
 from sandlab.lenses.flip_flop.tail_errors import best_so_far as best_so_far
@@ -83,9 +120,34 @@ from sandlab.lenses.landscapes import Landscape as Landscape
 from sandlab.lenses.landscapes import filter_normalised as filter_normalised
 from sandlab.lenses.landscapes import loss_along_line as loss_along_line
 from sandlab.lenses.landscapes import loss_over_plane as loss_over_plane
+from sandlab.lenses.markov.attention import StartToken as StartToken
+from sandlab.lenses.markov.attention import TreeAttention as TreeAttention
+from sandlab.lenses.markov.attention import attention_on_start as attention_on_start
+from sandlab.lenses.markov.attention import induction_match as induction_match
+from sandlab.lenses.markov.attention import sharpened_attention as sharpened_attention
+from sandlab.lenses.markov.attention import tree_attention as tree_attention
+from sandlab.lenses.markov.chains import chain_predictions as chain_predictions
+from sandlab.lenses.markov.chains import enumerated_chain_loss as enumerated_chain_loss
+from sandlab.lenses.markov.chains import lag_found as lag_found
+from sandlab.lenses.markov.chains import prior_errors as prior_errors
 from sandlab.lenses.markov.dependence import chain_chi_square as chain_chi_square
 from sandlab.lenses.markov.dependence import chi_square as chi_square
+from sandlab.lenses.markov.dependence import points_at_parent as points_at_parent
 from sandlab.lenses.markov.dependence import tree_chi_square as tree_chi_square
+from sandlab.lenses.markov.exactness import distance_from_counts as distance_from_counts
+from sandlab.lenses.markov.exactness import induction_circuit_error as induction_circuit_error
+from sandlab.lenses.markov.exactness import information_increase as information_increase
+from sandlab.lenses.markov.exactness import korder_circuit_error as korder_circuit_error
+from sandlab.lenses.markov.exactness import parents_circuit_error as parents_circuit_error
+from sandlab.lenses.markov.exactness import pull_back_error as pull_back_error
+from sandlab.lenses.markov.exactness import recovered_edges as recovered_edges
+from sandlab.lenses.markov.exactness import row_entropy_errors as row_entropy_errors
+from sandlab.lenses.markov.exactness import sharpness_error as sharpness_error
+from sandlab.lenses.markov.exactness import tree_circuit_error as tree_circuit_error
+from sandlab.lenses.markov.exactness import two_state_error as two_state_error
+from sandlab.lenses.markov.marginal_hessian import MarginalCurvature as MarginalCurvature
+from sandlab.lenses.markov.marginal_hessian import MarginalPoint as MarginalPoint
+from sandlab.lenses.markov.marginal_hessian import marginal_curvature as marginal_curvature
 from sandlab.lenses.nce.annulus import SteepestPoint as SteepestPoint
 from sandlab.lenses.nce.annulus import TailTerms as TailTerms
 from sandlab.lenses.nce.annulus import annulus_points as annulus_points
@@ -97,6 +159,7 @@ from sandlab.lenses.nce.annulus import radial_gradient as radial_gradient
 from sandlab.lenses.nce.annulus import steepest_point as steepest_point
 from sandlab.lenses.nce.annulus import tail_terms as tail_terms
 from sandlab.lenses.nce.bounds import NormalisedBound as NormalisedBound
+from sandlab.lenses.nce.bounds import bound_ratios as bound_ratios
 from sandlab.lenses.nce.bounds import gd_step_lower_bound as gd_step_lower_bound
 from sandlab.lenses.nce.bounds import newton_step_lower_bound as newton_step_lower_bound
 from sandlab.lenses.nce.bounds import ngd_step_upper_bound as ngd_step_upper_bound
@@ -111,28 +174,44 @@ from sandlab.lenses.nce.constants import hessian_neighbourhood as hessian_neighb
 from sandlab.lenses.nce.constants import nce_spectrum as nce_spectrum
 from sandlab.lenses.nce.pictures import NCELandscape as NCELandscape
 from sandlab.lenses.nce.pictures import animate_path as animate_path
+from sandlab.lenses.nce.pictures import draw_annulus as draw_annulus
 from sandlab.lenses.nce.pictures import draw_chasm as draw_chasm
 from sandlab.lenses.nce.pictures import draw_landscape as draw_landscape
 from sandlab.lenses.nce.pictures import draw_surface as draw_surface
 from sandlab.lenses.nce.pictures import nce_landscape as nce_landscape
+from sandlab.lenses.ngrams.jacobians import attention_jacobian_error as attention_jacobian_error
 from sandlab.lenses.ngrams.jacobians import attention_jacobians as attention_jacobians
+from sandlab.lenses.ngrams.jacobians import simplified_jacobian_error as simplified_jacobian_error
 from sandlab.lenses.ngrams.jacobians import simplified_jacobians as simplified_jacobians
-from sandlab.lenses.ngrams.stages import AttentionSnapshots as AttentionSnapshots
+from sandlab.lenses.ngrams.lemmas import count_errors as count_errors
+from sandlab.lenses.ngrams.lemmas import counting_error as counting_error
+from sandlab.lenses.ngrams.lemmas import key_gradient_errors as key_gradient_errors
+from sandlab.lenses.ngrams.lemmas import look_back_error as look_back_error
+from sandlab.lenses.ngrams.lemmas import matching_excess as matching_excess
+from sandlab.lenses.ngrams.lemmas import score_form_error as score_form_error
+from sandlab.lenses.ngrams.pictures import AttentionSnapshots as AttentionSnapshots
+from sandlab.lenses.ngrams.pictures import draw_stages as draw_stages
 from sandlab.lenses.ngrams.stages import NearestEstimator as NearestEstimator
 from sandlab.lenses.ngrams.stages import Plateau as Plateau
+from sandlab.lenses.ngrams.stages import Stages as Stages
 from sandlab.lenses.ngrams.stages import head_lag_mass as head_lag_mass
 from sandlab.lenses.ngrams.stages import name_plateaus as name_plateaus
+from sandlab.lenses.ngrams.stages import named_stages as named_stages
 from sandlab.lenses.ngrams.stages import nearest_lag_set as nearest_lag_set
+from sandlab.lenses.ngrams.stages import plateau_levels as plateau_levels
 from sandlab.lenses.ngrams.stages import plateaus as plateaus
+from sandlab.lenses.ngrams.stages import steepest_drop as steepest_drop
 from sandlab.lenses.ngrams.theory import GradientEstimate as GradientEstimate
 from sandlab.lenses.ngrams.theory import KeyGradient as KeyGradient
 from sandlab.lenses.ngrams.theory import Stationarity as Stationarity
 from sandlab.lenses.ngrams.theory import covered as covered
 from sandlab.lenses.ngrams.theory import enumerate_world as enumerate_world
 from sandlab.lenses.ngrams.theory import exact_gradient as exact_gradient
+from sandlab.lenses.ngrams.theory import exact_gradient_norm as exact_gradient_norm
 from sandlab.lenses.ngrams.theory import first_layer_weights as first_layer_weights
 from sandlab.lenses.ngrams.theory import key_gradient as key_gradient
 from sandlab.lenses.ngrams.theory import monte_carlo_gradient as monte_carlo_gradient
+from sandlab.lenses.ngrams.theory import population_gradient as population_gradient
 from sandlab.lenses.ngrams.theory import random_like as random_like
 from sandlab.lenses.ngrams.theory import score_gradient as score_gradient
 from sandlab.lenses.ngrams.theory import second_layer_bounds as second_layer_bounds
@@ -155,32 +234,46 @@ from sandlab.lenses.token_accuracy import accuracy_on as accuracy_on
 from sandlab.lenses.token_accuracy import agreement as agreement
 
 __all__ = [
+    "AttentionDrift",
     "AttentionSnapshots",
     "BalanceReport",
     "CurvatureRange",
+    "DistanceErrors",
     "ErrorCurve",
     "ErrorRate",
+    "Failure",
     "FisherConstants",
     "FittedProbe",
     "Glitch",
     "GradientEstimate",
+    "HeadDistances",
     "HeadMatch",
+    "HeadReport",
     "HessianNeighbourhood",
     "HuggingFaceReader",
     "KeyGradient",
+    "LabelErrors",
     "Landscape",
     "LinearPositionHead",
     "Loss",
+    "MarginalCurvature",
+    "MarginalPoint",
     "NCELandscape",
     "NearestEstimator",
     "NormalisedBound",
     "Plateau",
+    "ReadErrors",
     "Reader",
+    "ShortestFailures",
     "SpectraOverTraining",
     "Spectrum",
+    "Stages",
+    "StartToken",
     "Stationarity",
     "SteepestPoint",
+    "StoryAccuracy",
     "TailTerms",
+    "TreeAttention",
     "Twins",
     "WordReader",
     "accuracy",
@@ -190,11 +283,13 @@ __all__ = [
     "animate_path",
     "annulus_points",
     "attention_entropy",
+    "attention_jacobian_error",
     "attention_jacobians",
     "attention_lipschitz",
     "attention_maps",
     "attention_match",
     "attention_on_parents",
+    "attention_on_start",
     "attention_uniformity",
     "attention_variation",
     "balance_gap",
@@ -202,9 +297,12 @@ __all__ = [
     "balance_violation",
     "best_so_far",
     "bhattacharyya",
+    "bound_ratios",
     "boundary_scores",
+    "bracket_preference",
     "cancelling_residue",
     "chain_chi_square",
+    "chain_predictions",
     "chi_square",
     "closing_accuracy",
     "column_norm",
@@ -213,27 +311,47 @@ __all__ = [
     "contribution",
     "correct_states",
     "count_accuracy",
+    "count_errors",
+    "counting_error",
     "covered",
     "curvature_range",
     "decay_exponent",
     "dilution_bound",
+    "dilution_excess",
     "distance_by_position",
+    "distance_edges",
+    "distance_from_counts",
     "distances_to_estimators",
     "divergence",
+    "draw_annulus",
     "draw_boundaries",
     "draw_chasm",
+    "draw_dilution",
+    "draw_drift",
+    "draw_error_curve",
+    "draw_error_ranges",
+    "draw_error_scatter",
+    "draw_failure_lengths",
     "draw_glitch",
     "draw_glitch_maps",
     "draw_landscape",
+    "draw_operations",
+    "draw_stages",
     "draw_surface",
+    "draw_training_errors",
+    "draw_window_errors",
     "effective_rank",
     "enumerate_world",
+    "enumerated_chain_loss",
     "error_curve",
     "errors_by",
     "estimators",
     "evaluating",
     "exact_gradient",
+    "exact_gradient_norm",
     "exact_interval",
+    "excess_loss",
+    "failure_gap",
     "filter_normalised",
     "find_glitch",
     "first_layer_weights",
@@ -251,25 +369,37 @@ __all__ = [
     "ideal_memory_score",
     "in_annulus",
     "in_region",
+    "induction_circuit_error",
+    "induction_match",
+    "information_increase",
     "key_gradient",
+    "key_gradient_errors",
+    "korder_circuit_error",
+    "lag_found",
     "lanczos",
     "largest_attention",
     "layer_norm_lipschitz",
+    "least_confusion",
     "light_switch_accuracy",
     "linear_probe",
     "log_predictions",
     "look_back",
+    "look_back_error",
     "loss_along_line",
     "loss_over_plane",
     "majority_accuracy",
+    "marginal_curvature",
     "mark_attention",
     "match_heads",
+    "matching_excess",
     "mean_distance",
     "mean_loss",
     "minimal_depth",
+    "misleading_maxima",
     "misleading_rows",
     "monte_carlo_gradient",
     "name_plateaus",
+    "named_stages",
     "named_weights",
     "nce_landscape",
     "nce_spectrum",
@@ -280,32 +410,60 @@ __all__ = [
     "overwhelming_norm",
     "pair_frequencies",
     "parent_pattern",
+    "parents_circuit_error",
+    "plateau_levels",
     "plateaus",
+    "points_at_parent",
+    "population_gradient",
+    "prior_errors",
     "probe_activation",
     "prune_heads",
+    "pull_back_error",
+    "pumped_attention",
+    "pumped_memory",
     "pumped_twins",
     "radial_gradient",
     "random_attention_variation",
     "random_causal_attention",
     "random_like",
+    "read_sets",
+    "recovered_edges",
+    "row_entropy_errors",
     "same_token_successor",
+    "score_form_error",
     "score_gradient",
     "second_layer_bounds",
     "seen_drift",
+    "sharpened_attention",
+    "sharpness_error",
+    "sharpness_gap",
     "shorten",
+    "simplified_jacobian_error",
     "simplified_jacobians",
     "singular_values",
+    "small_monoids",
     "softmax_change",
     "stable_rank",
     "stack_likeness",
     "state_accuracy",
     "stationarity_condition",
+    "steepest_drop",
     "steepest_point",
+    "story_accuracy",
     "tail_error",
     "tail_terms",
     "top_share",
+    "tree_attention",
     "tree_chi_square",
+    "tree_circuit_error",
+    "two_state_error",
     "value_norm_importance",
+    "variation_per_run",
     "violation_bound",
+    "weight_norm",
+    "wrong_memories",
+    "wrong_on_short_strings",
+    "wrong_parses",
+    "wrong_sums",
     "wrong_targets",
 ]

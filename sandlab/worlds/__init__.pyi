@@ -57,6 +57,7 @@ from sandlab.worlds.automata.rubik import RubiksCube as RubiksCube
 from sandlab.worlds.automata.stacks import DyckStack as DyckStack
 from sandlab.worlds.automata.towers import draw_tower as draw_tower
 from sandlab.worlds.base import Batch as Batch
+from sandlab.worlds.base import Predictor as Predictor
 from sandlab.worlds.base import World as World
 from sandlab.worlds.base import cross_entropy as cross_entropy
 from sandlab.worlds.dyck.brackets import BracketError as BracketError
@@ -65,7 +66,9 @@ from sandlab.worlds.dyck.brackets import count_completions as count_completions
 from sandlab.worlds.dyck.brackets import count_words as count_words
 from sandlab.worlds.dyck.brackets import first_error as first_error
 from sandlab.worlds.dyck.brackets import scan_brackets as scan_brackets
+from sandlab.worlds.dyck.copying import DyckCopy as DyckCopy
 from sandlab.worlds.dyck.language import Dyck as Dyck
+from sandlab.worlds.dyck.nested_prefix import NestedPrefix as NestedPrefix
 from sandlab.worlds.export import WorldDataset as WorldDataset
 from sandlab.worlds.export import read_parquet as read_parquet
 from sandlab.worlds.export import to_huggingface as to_huggingface
@@ -73,7 +76,8 @@ from sandlab.worlds.export import to_parquet as to_parquet
 from sandlab.worlds.flip_flop.language import FlipFlop as FlipFlop
 from sandlab.worlds.flip_flop.language import FlipFlopTransduction as FlipFlopTransduction
 from sandlab.worlds.flip_flop.language import chat_prompt as chat_prompt
-from sandlab.worlds.flip_flop.language import light_switch_text as light_switch_text
+from sandlab.worlds.flip_flop.light_switch import LightSwitchStory as LightSwitchStory
+from sandlab.worlds.flip_flop.light_switch import light_switch_text as light_switch_text
 from sandlab.worlds.markov.bigram_text import BigramBackcopy as BigramBackcopy
 from sandlab.worlds.markov.bigram_text import BigramTrigger as BigramTrigger
 from sandlab.worlds.markov.bigram_text import last_occurrence as last_occurrence
@@ -86,21 +90,21 @@ from sandlab.worlds.markov.causal_graphs import random_parents as random_parents
 from sandlab.worlds.markov.causal_graphs import skip_parents as skip_parents
 from sandlab.worlds.markov.chain import InContextMarkov as InContextMarkov
 from sandlab.worlds.markov.chain import MarkovChain as MarkovChain
-from sandlab.worlds.markov.chain import context_numbers as context_numbers
+from sandlab.worlds.markov.chain import context_indices as context_indices
 from sandlab.worlds.markov.chain import next_token_batch as next_token_batch
 from sandlab.worlds.markov.chain import window_tokens as window_tokens
 from sandlab.worlds.markov.interleaved import InterleavedChains as InterleavedChains
-from sandlab.worlds.markov.lifted import conditional_law as conditional_law
+from sandlab.worlds.markov.lifted import conditional_distribution as conditional_distribution
 from sandlab.worlds.markov.lifted import lifted_chain as lifted_chain
 from sandlab.worlds.markov.lifted import order_of as order_of
-from sandlab.worlds.markov.lifted import positive_stationary_law as positive_stationary_law
-from sandlab.worlds.markov.lifted import stationary_law as stationary_law
-from sandlab.worlds.markov.lifted import token_law as token_law
-from sandlab.worlds.markov.lifted import window_law as window_law
+from sandlab.worlds.markov.lifted import positive_stationary_distribution as positive_stationary_distribution
+from sandlab.worlds.markov.lifted import stationary_distribution as stationary_distribution
+from sandlab.worlds.markov.lifted import token_distribution as token_distribution
+from sandlab.worlds.markov.lifted import window_distribution as window_distribution
 from sandlab.worlds.markov.stationary_start import binary_bayes as binary_bayes
-from sandlab.worlds.markov.stationary_start import binary_next_law as binary_next_law
+from sandlab.worlds.markov.stationary_start import binary_next_probs as binary_next_probs
 from sandlab.worlds.markov.structure import chow_liu as chow_liu
-from sandlab.worlds.markov.structure import pair_laws as pair_laws
+from sandlab.worlds.markov.structure import pair_frequencies as pair_frequencies
 from sandlab.worlds.markov.structure import position_information as position_information
 from sandlab.worlds.mixture import Mixture as Mixture
 from sandlab.worlds.nce.exponential_family import ExponentialFamily as ExponentialFamily
@@ -129,9 +133,9 @@ from sandlab.worlds.recall import CopyString as CopyString
 from sandlab.worlds.recall import InductionTask as InductionTask
 from sandlab.worlds.recall import KHopInduction as KHopInduction
 from sandlab.worlds.recall import NeedleRetrieval as NeedleRetrieval
+from sandlab.worlds.verifier.append_cases import AppendCases as AppendCases
 from sandlab.worlds.verifier.append_cases import MEANINGFUL as MEANINGFUL
 from sandlab.worlds.verifier.append_cases import OOD_NAMES as OOD_NAMES
-from sandlab.worlds.verifier.append_cases import AppendCases as AppendCases
 from sandlab.worlds.verifier.append_checking import CaseError as CaseError
 from sandlab.worlds.verifier.append_checking import CaseScore as CaseScore
 from sandlab.worlds.verifier.append_checking import ParsedCase as ParsedCase
@@ -150,10 +154,6 @@ from sandlab.worlds.verifier.knapsack import solve_knapsack as solve_knapsack
 from sandlab.worlds.verifier.knapsack import solve_superincreasing as solve_superincreasing
 
 __all__ = [
-    "DEPTH_TABLE",
-    "MEANINGFUL",
-    "OOD_NAMES",
-    "RUBIK_TURNS",
     "Abab",
     "Addition",
     "AllZeros",
@@ -177,11 +177,13 @@ __all__ = [
     "CountingEstimator",
     "Cyclic",
     "CyclicProduct",
+    "DEPTH_TABLE",
     "DensityChasm",
     "DiagonalGaussian",
     "DiagonalGaussians",
     "Dihedral",
     "Dyck",
+    "DyckCopy",
     "DyckStack",
     "Embedding",
     "ExponentialContrast",
@@ -206,14 +208,20 @@ __all__ = [
     "InterleavedChains",
     "KHopInduction",
     "Knapsack",
+    "LightSwitchStory",
+    "MEANINGFUL",
     "MarkovChain",
     "Memory",
     "Mixture",
     "Move",
     "NeedleRetrieval",
+    "NestedPrefix",
+    "OOD_NAMES",
     "ParsedCase",
     "PoissonFamily",
+    "Predictor",
     "Quaternion",
+    "RUBIK_TURNS",
     "RubiksCube",
     "Semigroup",
     "Series",
@@ -227,7 +235,7 @@ __all__ = [
     "as_parameter",
     "as_table",
     "binary_bayes",
-    "binary_next_law",
+    "binary_next_probs",
     "can_be_completed",
     "canonical",
     "carries",
@@ -236,8 +244,8 @@ __all__ = [
     "chat_prompt",
     "chow_liu",
     "composition_series",
-    "conditional_law",
-    "context_numbers",
+    "conditional_distribution",
+    "context_indices",
     "core",
     "core_free_subgroup",
     "count_completions",
@@ -272,13 +280,13 @@ __all__ = [
     "ngram_estimators",
     "ngram_name",
     "order_of",
-    "pair_laws",
+    "pair_frequencies",
     "pair_parents",
     "parse",
     "parse_cases",
     "permutation_reset",
     "position_information",
-    "positive_stationary_law",
+    "positive_stationary_distribution",
     "random_automaton",
     "random_parents",
     "read_idx",
@@ -290,12 +298,12 @@ __all__ = [
     "solve_knapsack",
     "solve_superincreasing",
     "spread_kernel",
-    "stationary_law",
+    "stationary_distribution",
     "to_huggingface",
     "to_parquet",
-    "token_law",
+    "token_distribution",
     "universal_embedding",
-    "window_law",
+    "window_distribution",
     "window_tokens",
     "wreath_product",
 ]
