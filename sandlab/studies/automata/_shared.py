@@ -108,7 +108,7 @@ def lstm(world: Automaton, training: Training, seeds: int, *, width: int = 64, w
     return Experiment(world, model, training, seeds, final=(StateAccuracy(words),))
 
 
-def evaluated_on(
+def with_tests(
     experiment: Experiment,
     *,
     lengths: Sequence[int] = (),
@@ -159,6 +159,6 @@ def best(runs: Runs) -> float:
 
 
 def variants(runs: Runs) -> np.ndarray:
-    """Token accuracy on the words of `evaluated_on` (seed, variant)."""
+    """Token accuracy on the words of `with_tests` (seed, variant)."""
     found: np.ndarray = runs.final["variants"]
     return found

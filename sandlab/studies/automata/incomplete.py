@@ -137,16 +137,11 @@ def easy_automaton(results: Results) -> float:
 @study.table
 def labels(results: Results) -> Rows:
     return [
-        {
-            "automaton": each.name,
-            "labels shown": share,
-            "transformer, mean": float(accuracy(runs).mean()),
-            "transformer, best": best(runs),
-            "LSTM, mean": float(accuracy(each.lstm[share]).mean()),
-        }
+        {"automaton": each.name, "labels shown": share, "transformer, mean": float(accuracy(runs).mean()),
+         "transformer, best": best(runs), "LSTM, mean": float(accuracy(each.lstm[share]).mean())}
         for each in results.machines
         for share, runs in each.transformer.items()
-    ]
+    ]  # fmt: skip
 
 
 @study.figure

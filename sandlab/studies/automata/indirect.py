@@ -211,18 +211,12 @@ def most(results: Results) -> int:
 @study.table
 def labels(results: Results) -> Rows:
     return [
-        {
-            "automaton": LABELS[label].name,
-            "label": LABELS[label].shown,
-            "letters": score.letters,
-            "transformer, best": best(score.transformer),
-            "transformer, median": float(np.median(accuracy(score.transformer))),
-            "LSTM, best": best(score.lstm),
-            "most frequent label": score.majority,
-            "published (%)": LABELS[label].published,
-        }
+        {"automaton": LABELS[label].name, "label": LABELS[label].shown, "letters": score.letters,
+         "transformer, best": best(score.transformer),
+         "transformer, median": float(np.median(accuracy(score.transformer))), "LSTM, best": best(score.lstm),
+         "most frequent label": score.majority, "published (%)": LABELS[label].published}
         for label, score in results.scores.items()
-    ]
+    ]  # fmt: skip
 
 
 @study.figure

@@ -24,16 +24,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
-from sandlab.studies.automata._shared import (
-    SOURCE,
-    evaluated_on,
-    letters,
-    lstm,
-    recipe,
-    transformer,
-    untrained,
-    variants,
-)
+from sandlab.studies.automata._shared import SOURCE, letters, lstm, recipe, transformer, untrained, variants, with_tests
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.counters import Cyclic
@@ -113,7 +104,7 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     chosen = {"Dyck4_2": settings.dyck} | ({"C2": settings.parity} if settings.parity else {})
-    jobs = [evaluated_on(experiment, lengths=settings.lengths) for group in chosen.values() for experiment in group]
+    jobs = [with_tests(experiment, lengths=settings.lengths) for group in chosen.values() for experiment in group]
     runs = iter(lab.train(jobs, label="longer words"))
     return Results(letters(settings.dyck[0]), settings.lengths, {name: dict(zip(NAMES, runs)) for name in chosen})
 

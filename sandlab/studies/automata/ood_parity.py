@@ -27,16 +27,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.studies.automata._shared import (
-    SOURCE,
-    evaluated_on,
-    letters,
-    lstm,
-    recipe,
-    transformer,
-    untrained,
-    variants,
-)
+from sandlab.studies.automata._shared import SOURCE, letters, lstm, recipe, transformer, untrained, variants, with_tests
 from sandlab.studies.claims import Exact, Mean, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.counters import Cyclic
@@ -109,7 +100,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     models = {PLAIN: settings.transformer, RECURRENT: settings.lstm, PAD: settings.scratchpad}
     models |= {} if settings.shifts is None else {SHIFTED: settings.shifts}
     runs = lab.train(
-        [evaluated_on(model, ones=settings.ones, counts=settings.counts) for model in models.values()],
+        [with_tests(model, ones=settings.ones, counts=settings.counts) for model in models.values()],
         label="parity elsewhere",
     )
     return Results(dict(zip(models, runs)), settings.ones, settings.counts, letters(settings.transformer))

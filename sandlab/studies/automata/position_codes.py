@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.automata._shared import SOURCE, evaluated_on, letters, recipe, transformer, untrained, variants
+from sandlab.studies.automata._shared import SOURCE, letters, recipe, transformer, untrained, variants, with_tests
 from sandlab.studies.claims import Exact
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.automata.counters import Grid
@@ -84,7 +84,7 @@ class Results:
 def collect(settings: Settings, lab: Lab) -> Results:
     tasks = {GRID: settings.grid, PURE: settings.pure, MIXED: settings.mixed}
     versions = [version for each in tasks.values() for version in (each, linear(each))]
-    jobs = [evaluated_on(each, lengths=(letters(each), 2 * letters(each))) for each in versions]
+    jobs = [with_tests(each, lengths=(letters(each), 2 * letters(each))) for each in versions]
     runs = iter(lab.train(jobs, label="position codes"))
     return Results({task: {SINE: next(runs), LINE: next(runs)} for task in tasks})
 

@@ -137,7 +137,9 @@ def smoother(results: Results) -> np.ndarray:
     """
     rough = [np.diff(curves, axis=1).std(1) for curves in results.plain]
     calm = [np.diff(curves, axis=1).std(1) for curves in results.averaged]
-    return np.mean([soft / np.maximum(hard, 1e-9) for soft, hard in zip(calm, rough)], axis=0)
+    # Weights that do not move at all have nothing to smooth.
+    ratios = [np.where(hard > 0, soft / np.maximum(hard, 1e-9), 1.0) for soft, hard in zip(calm, rough)]
+    return np.mean(ratios, axis=0)
 
 
 @study.claim(Mean(above=-0.01), at="§5.1")

@@ -35,8 +35,8 @@ class Cyclic(Family):
         ]
         return [[(state + step) % self.size for step in added] for state in range(self.size)]
 
-    def usual_letters(self) -> list[str]:
-        return ["1"] if self.steps == "one" else super().usual_letters()
+    def default_letters(self) -> list[str]:
+        return ["1"] if self.steps == "one" else super().default_letters()
 
 
 @register("worlds")
@@ -54,11 +54,11 @@ class CyclicProduct(Family):
         sums = (elements[:, None] + elements[None]) % self.size
         return sums @ (self.size ** np.arange(self.copies)[::-1])
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return ["".join(map(str, tuple_)) for tuple_ in itertools.product(range(self.size), repeat=self.copies)]
 
-    def usual_letters(self) -> list[str]:
-        return self.usual_states()
+    def default_letters(self) -> list[str]:
+        return self.default_states()
 
 
 @register("worlds")
@@ -81,7 +81,7 @@ class Memory(Family):
     def sampling_probs(self) -> tuple[float, ...]:
         return self.probs or (self.hold, *[(1 - self.hold) / self.values] * self.values)
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["⊥", *[str(value) for value in range(self.values)]]
 
 
@@ -105,7 +105,7 @@ class Grid(Family):
         moves = [-1, 1, 0] if self.stay else [-1, 1]
         return [[min(max(state + move, 0), self.size - 1) for move in moves] for state in range(self.size)]
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["L", "R", "⊥"] if self.stay else ["L", "R"]
 
 
@@ -129,11 +129,11 @@ class GridProduct(Family):
         moved = np.clip(coordinates[:, None] + moves, 0, np.array(self.sizes) - 1)
         return np.ravel_multi_index(tuple(np.moveaxis(moved, -1, 0)), self.sizes)
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         names = "xyz" if len(self.sizes) <= 3 else [f"axis{axis}" for axis in range(len(self.sizes))]
         return ["⊥", *[f"{sign}{name}" for name, _ in zip(names, self.sizes) for sign in "-+"]]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return [",".join(map(str, position)) for position in np.ndindex(*self.sizes)]
 
 

@@ -38,7 +38,7 @@ class Family(Automaton):
         """transitions[state][letter], after checking the parameters."""
         raise NotImplementedError
 
-    def usual_labels(self) -> Int[np.ndarray, "state"]:
+    def default_labels(self) -> Int[np.ndarray, "state"]:
         if self.label == "state":
-            return super().usual_labels()
+            return super().default_labels()
         return np.array(self.observations[self.label](self), dtype=np.int64)

@@ -37,7 +37,7 @@ class Abab(Family):
     def build(self) -> Table:
         return [[4, 1], [2, 4], [4, 3], [0, 4], [4, 4]]
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["a", "b"]
 
 

@@ -165,27 +165,27 @@ class Automaton(World):
 
     @property
     def letters(self) -> list[str]:
-        names = list(self.letter_names) or self.usual_letters()
+        names = list(self.letter_names) or self.default_letters()
         return names + ([f"[{name}]" for name in self.names_of_states] if self.scratchpad else [])
 
     @property
     def names_of_states(self) -> list[str]:
-        return list(self.state_names) or self.usual_states()
+        return list(self.state_names) or self.default_states()
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         """Letter names when none are given."""
         return [str(letter) for letter in range(self.alphabet)]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         """State names when none are given."""
         return [str(state) for state in range(self.states)]
 
     @cached_property
     def labels(self) -> Int[np.ndarray, "state"]:
         """The class that is predicted in each state."""
-        return self.usual_labels() if self.observation is None else np.array(self.observation)
+        return self.default_labels() if self.observation is None else np.array(self.observation)
 
-    def usual_labels(self) -> Int[np.ndarray, "state"]:
+    def default_labels(self) -> Int[np.ndarray, "state"]:
         """The predicted classes when no observation is given: the states themselves."""
         return np.arange(self.states)
 

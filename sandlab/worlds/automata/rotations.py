@@ -37,10 +37,10 @@ class Dihedral(Family):
             for position in range(n)
         ]
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["advance", "toggle"]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return [f"{position}{arrow}" for arrow in "→←" for position in range(self.positions)]
 
 
@@ -66,10 +66,10 @@ class Quaternion(Family):
             for sign in (0, 1)
         ]
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["1", "i", "j", "k"]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return [sign + unit for unit in "1ijk" for sign in ("", "-")]
 
 
@@ -98,10 +98,10 @@ class _Permutations(Family):
         moved = letters[:, elements].transpose(1, 0, 2) @ code
         return [[number[int(key)] for key in row] for row in moved]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return ["".join(str(point + 1) for point in element) for element in self.elements()]
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         return ["".join(str(point + 1) for point in element) for element in self.generators()]
 
 

@@ -80,12 +80,12 @@ class DyckStack(Family):
             return max((self.types + 1) ** self.depth, int(self.labels.max()) + 1)
         return super().outputs
 
-    def usual_letters(self) -> list[str]:
+    def default_letters(self) -> list[str]:
         if self.types <= len(BRACKETS):
             return [pair[side] for side in (0, 1) for pair in BRACKETS[: self.types]]
         return [f"{bracket}{kind}" for bracket in "()" for kind in range(1, self.types + 1)]
 
-    def usual_states(self) -> list[str]:
+    def default_states(self) -> list[str]:
         return ["".join(map(str, stack)) or "ε" for stack in self.stacks()] + ["✗"]
 
     @cached_property

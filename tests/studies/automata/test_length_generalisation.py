@@ -9,7 +9,7 @@ from claim_cases import check
 from stand_in import LAB
 
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.automata._shared import evaluated_on
+from sandlab.studies.automata._shared import with_tests
 from sandlab.studies.automata.length_generalisation import NAMES, QUICK, Results, study
 
 
@@ -37,6 +37,6 @@ def test_claims_about_lengths_that_were_not_chosen_are_left_out() -> None:
 
 
 def test_the_models_reach_the_longest_words_with_a_token_for_each_state_of_a_scratchpad() -> None:
-    made = [evaluated_on(experiment, lengths=(96,)).model for experiment in QUICK.dyck]
+    made = [with_tests(experiment, lengths=(96,)).model for experiment in QUICK.dyck]
     lengths = [model.length for model in made if isinstance(model, TransformerConfig)]
     assert lengths == [96, 96, 96, 191, 191]
