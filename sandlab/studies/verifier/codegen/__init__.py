@@ -1,0 +1,1 @@
+"""Test cases of small programs, written with a verifier: studies."""

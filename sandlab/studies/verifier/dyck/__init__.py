@@ -1,0 +1,1 @@
+"""Decoding of Dyck words with a verifier: studies."""

@@ -1,0 +1,125 @@
+"""Where the verifier rejected a string, continuing without backtracking would mostly have failed.
+
+Every string at which the verifier rejected is completed once more, this time without backtracking.
+
+The strings come from backtracking on error-inducing prefixes (verifier/dyck-backtracking), for each quota and stride;
+they are completed by nucleus sampling and greedily; a rejected string that had ended is its own completion. If the
+verifier's alarms were false, nothing would be lost by ignoring them.
+
+What to look for: all points lie above the diagonal, accuracy with backtracking against accuracy without. The published
+model makes its errors with more confidence, so that its points lie further to the left.
+
+**What was learnt.** At the published size (eight models, 164 prefixes each), backtracking is better than continuing in
+every cell and every model. The number of backtracks decreases with the stride as published, from a lower level: 136 at
+quota 1, 200 to 195 at quota 2, 243 to 229 at quota 4 (published 163, 311 to 286, 600 to 489).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.studies.claims import Mean
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, by_model, spread
+from sandlab.studies.verifier.dyck import _dyck_runs as dyck
+
+# Table 3.4: "quota,stride" → backtracks, share of the rejected strings completed correctly (nucleus 0.9, greedy).
+WITHOUT = {
+    "1,2": (163, 0.313, 0.344), "1,4": (163, 0.337, 0.319), "1,6": (163, 0.331, 0.288), "2,2": (311, 0.347, 0.328),
+    "2,4": (297, 0.357, 0.349), "2,6": (286, 0.374, 0.373), "4,2": (600, 0.371, 0.353), "4,4": (532, 0.419, 0.404),
+    "4,6": (489, 0.509, 0.523),
+}  # fmt: skip
+
+study = Study(
+    "verifier/backtracks-needed",
+    title="Where the verifier rejected, going on without backtracking would mostly have failed",
+    source=QUERIES,
+    at=f"Dyck experiments ({THESIS}, Table 3.4)",
+    quick=dyck.QUICK,
+    full=dyck.FULL,
+    null=dyck.NULL,
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """For each model, the number of its error-inducing prefixes, and "quota,stride" → what backtracking did."""
+
+    prefixes: list[int]
+    tables: list[dict[str, dyck.QuotaCell]]
+
+    def accuracy(self, cell: str) -> np.ndarray:
+        return by_model([table[cell].accuracy for table in self.tables])
+
+    def backtracks(self, cell: str) -> np.ndarray:
+        return by_model([table[cell].backtracks for table in self.tables])
+
+    def without(self, cell: str) -> np.ndarray:
+        return by_model([table[cell].without for table in self.tables])
+
+    def greedy(self, cell: str) -> np.ndarray:
+        return by_model([table[cell].greedy for table in self.tables])
+
+
+@study.collect
+def collect(settings: dyck.Settings, lab: Lab) -> Results:
+    models = dyck.train_models(settings, lab)
+    prefixes = [len(writer.errors.prefixes) for writer in models.writers]
+    return Results(prefixes, models.measure(dyck.fill_quota_table, "backtracking from error-inducing prefixes"))
+
+
+@study.claim(Mean(above=0.0), source=THESIS, at="Tables 3.2 and 3.4", paper="0.108 to 0.412")
+def needed(results: Results) -> np.ndarray:
+    """From the rejected strings, sampling without backtracking is right less often than with it, at every quota and
+    stride.
+
+    Accuracy with minus without backtracking (nucleus 0.9), smallest over quotas and strides.
+    """
+    return np.min([results.accuracy(cell) - results.without(cell) for cell in WITHOUT], axis=0)
+
+
+@study.claim(Mean(below=1.0), source=THESIS, at="Table 3.4", paper="286/311 and 489/600")
+def fewer(results: Results) -> np.ndarray:
+    """Longer strides need fewer backtracks.
+
+    Backtracks at stride 6 divided by backtracks at stride 2, larger of quotas 2 and 4.
+    """
+    return np.max([results.backtracks(f"{quota},6") / results.backtracks(f"{quota},2") for quota in (2, 4)], axis=0)
+
+
+@study.table
+def rejected_strings(results: Results) -> Rows:
+    return [
+        {
+            "quota": cell.split(",")[0],
+            "stride": cell.split(",")[1],
+            "backtracks of 164 prefixes": spread(164 * results.backtracks(cell) / np.array(results.prefixes), 0),
+            "published": backtracks,
+            "with": spread(results.accuracy(cell)),
+            "published, with": f"{dyck.WITH_VERIFIER[cell]:.3f}",
+            "without, nucleus 0.9": spread(results.without(cell)),
+            "published, nucleus": f"{nucleus:.3f}",
+            "without, greedy": spread(results.greedy(cell)),
+            "published, greedy": f"{greedy:.3f}",
+        }
+        for cell, (backtracks, nucleus, greedy) in WITHOUT.items()
+    ]
+
+
+@study.figure
+def scatter(results: Results) -> dict[str, Figure]:
+    ours = [(results.without(cell).mean(), results.accuracy(cell).mean()) for cell in WITHOUT]
+    theirs = [(nucleus, dyck.WITH_VERIFIER[cell]) for cell, (_, nucleus, _) in WITHOUT.items()]
+    figure, (axis,) = figures.new(width=4.4, height=3.8)
+    axis.plot([0, 1], [0, 1], color="#999999", linewidth=1)
+    axis.scatter(*zip(*ours), s=26, label="here", color=figures.COLOURS[0])
+    axis.scatter(*zip(*theirs), s=26, label="published", color="#8a8d91", marker="s")
+    low = min(0.2, *(value for point in ours for value in point if np.isfinite(value))) - 0.02
+    axis.set(xlim=(low, 1), ylim=(low, 1), xlabel="right without backtracking", ylabel="right with backtracking")
+    axis.set_title("each point: a quota and a stride")
+    axis.legend(loc="lower right")
+    return {"needed": figure}
