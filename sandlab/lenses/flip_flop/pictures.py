@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sandlab.figures import heatmap
+from sandlab.figures import COLOURS, heatmap
 from sandlab.lenses.attention_pictures import mark_attention
 from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead, dilution_bound
 from sandlab.lenses.flip_flop.tail_errors import ErrorCurve, best_so_far
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "draw_dilution",
+    "draw_drift",
     "draw_error_curve",
     "draw_error_ranges",
+    "draw_error_scatter",
     "draw_failure_lengths",
     "draw_operations",
     "draw_training_errors",
@@ -66,6 +68,30 @@ def draw_error_ranges(axis: Axes, errors: Mapping[str, np.ndarray], colours: Seq
     axis.set_xticks([0, 1e-4, 1e-3, 1e-2, 1e-1, 1])
     axis.set_yticks(range(len(errors)), list(errors), fontsize=7.5)
     axis.set_ylim(len(errors) - 0.4, -0.6)
+
+
+def draw_error_scatter(axis: Axes, errors: Mapping[str, tuple[np.ndarray, np.ndarray]], colours: Sequence[str]) -> None:
+    """Name → (dense, sparse) errors, one dot per trained model; recurrent models are squares."""
+    for (name, (dense, sparse)), colour in zip(errors.items(), colours):
+        marker = "s" if name == "recurrent" else "o"
+        axis.plot(dense, sparse, marker, color=colour, markersize=4, alpha=0.7, label=name)
+    axis.set_xscale("symlog", linthresh=1e-4)
+    axis.set_yscale("symlog", linthresh=1e-4)
+    axis.set(xlabel="read error, dense tail", ylabel="read error, sparse tail", title="one dot per trained model")
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def draw_drift(axis: Axes, attention: np.ndarray, length: int, failures: Sequence[int] = ()) -> None:
+    """Attention on a write against the queries after it, a line per seed; predicted failure lengths are dashed."""
+    for seed, curve in enumerate(attention):
+        colour = COLOURS[seed % len(COLOURS)]
+        axis.plot(np.arange(1, len(curve) + 1), curve, color=colour, linewidth=1.2, linestyle="-")
+        if seed < len(failures) and failures[seed] < len(curve):
+            axis.axvline(failures[seed], color=colour, linewidth=0.7, linestyle="--")
+    axis.axvline(length, color="#555555", linewidth=1.0, linestyle=":")
+    axis.annotate("training length ", (length, 0.97), fontsize=8, color="#555555", ha="right")
+    axis.set(xlabel="queries after the latest write", ylabel="attention on it", ylim=(0, 1.05))
+    axis.set_xscale("log")
 
 
 def draw_operations(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from sandlab.errors import integer, number, require
-from sandlab.learning.population import Population
+from sandlab.learning.population import one_or_many
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
@@ -73,27 +72,12 @@ def wrong_targets(model: nn.Module, batch: Batch, *, among: slice | None = None)
     return (scores.argmax(-1) + first != batch.targets) & batch.mask
 
 
-@overload
-def tail_error(
-    model: Population,
-    world: World,
-    *,
-    targets: int = ...,
-    rng: torch.Generator,
-    chunk: int = ...,
-    among: slice | None = ...,
-) -> list[ErrorRate]: ...
-@overload
-def tail_error(
-    model: nn.Module,
-    world: World,
-    *,
-    targets: int = ...,
-    rng: torch.Generator,
-    chunk: int = ...,
-    among: slice | None = ...,
-) -> ErrorRate: ...
+def _only(rates: list[ErrorRate]) -> ErrorRate:
+    return rates[0]
+
+
 @register("lenses")
+@one_or_many(_only)
 def tail_error(
     model: nn.Module,
     world: World,
@@ -102,7 +86,7 @@ def tail_error(
     rng: torch.Generator,
     chunk: int = 128,
     among: slice | None = None,
-) -> ErrorRate | list[ErrorRate]:
+) -> list[ErrorRate]:
     """Error rate over at least `targets` counted targets, streamed `chunk` examples at a time.
 
     Only two numbers are kept: 10⁷ targets take no more memory than one chunk. A population has one rate per member, all
@@ -118,10 +102,7 @@ def tail_error(
         require(counted > 0, "world", type(world).__name__, "one whose examples have counted targets")
         errors = errors + wrong_targets(model, batch, among=among).flatten(-batch.mask.ndim).sum(-1)
         count += counted
-    total = torch.as_tensor(errors)
-    if total.ndim == 0:
-        return ErrorRate(int(total), count)
-    return [ErrorRate(int(each), count) for each in total]
+    return [ErrorRate(int(each), count) for each in torch.atleast_1d(torch.as_tensor(errors))]
 
 
 @dataclass(frozen=True)

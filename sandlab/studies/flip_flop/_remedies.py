@@ -14,7 +14,7 @@ from sandlab.errors import require
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import Penalised, SequenceMean, Sharpening
-from sandlab.lenses.flip_flop.pictures import draw_error_ranges
+from sandlab.lenses.flip_flop.pictures import draw_error_ranges, draw_error_scatter
 from sandlab.lenses.flip_flop.probes import ReadErrors
 from sandlab.models.recurrent import LSTMConfig
 from sandlab.studies.claims import NotMeasured
@@ -147,6 +147,10 @@ class Results:
         final = self.runs[label].final
         return final[tail] if tail else larger_tail(final)
 
+    def of_family(self, family: str, tail: str) -> np.ndarray:
+        """The same of all models of a family."""
+        return np.concatenate([self.errors(label, tail) for label in self.runs if FAMILY[label] == family])
+
     def perfect(self, label: str) -> np.ndarray:
         """Which seeds have no error on either tail."""
         return self.errors(label) == 0
@@ -190,16 +194,10 @@ def comparison(results: Results) -> dict[str, Figure]:
         draw_error_ranges(axis, errors, [colour_of(FAMILY[label]) for label in labels])
         axis.set_title(SETS[tail])
     axes[1].set_yticklabels([])
+    families = list(dict.fromkeys(FAMILY[label] for label in labels))
+    points = {family: (results.of_family(family, "dense"), results.of_family(family, "sparse")) for family in families}
     scatter, (axis,) = figures.new(width=4.6, height=4.0)
-    for family in dict.fromkeys(FAMILY[label] for label in labels):
-        finals = [results.runs[label].final for label in labels if FAMILY[label] == family]
-        dense, sparse = (np.concatenate([final[tail] for final in finals]) for tail in ("dense", "sparse"))
-        marker = "s" if family == "recurrent" else "o"
-        axis.plot(dense, sparse, marker, color=colour_of(family), markersize=4, alpha=0.7, label=family)
-    axis.set_xscale("symlog", linthresh=1e-4)
-    axis.set_yscale("symlog", linthresh=1e-4)
-    axis.set(xlabel="read error, dense tail", ylabel="read error, sparse tail", title="one dot per trained model")
-    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    draw_error_scatter(axis, points, [colour_of(family) for family in families])
     return {"violins": violins, "scatter": scatter}
 
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.lenses.flip_flop.pictures import draw_drift
 from sandlab.lenses.flip_flop.probes import NEVER, AttentionDrift
 from sandlab.models.flip_flop.linear_memory import LinearMemoryConfig
 from sandlab.studies.claims import Mean
@@ -110,16 +111,9 @@ def predicted(results: Results) -> np.ndarray:
 @study.figure
 def drift(results: Results) -> Figure:
     figure, axes = figures.new(columns=2, width=4.2, height=3.0)
-    titles = {"one write": "one write, then no-ops", "two writes": "a second write at 33, then no-ops"}
-    for axis, (name, title) in zip(axes, titles.items()):
-        for seed, attention in enumerate(results.heads.final[name][:8]):
-            colour = figures.COLOURS[seed % len(figures.COLOURS)]
-            axis.plot(np.arange(1, len(attention) + 1), attention, color=colour, linewidth=1.2, linestyle="-")
-            failure = results.heads.final["predicted"][seed, 0]
-            if name == "one write" and failure < len(attention):
-                axis.axvline(failure, color=colour, linewidth=0.7, linestyle="--")
-        axis.axvline(results.length, color="#555555", linewidth=1.0, linestyle=":")
-        axis.annotate("training length ", (results.length, 0.97), fontsize=8, color="#555555", ha="right")
-        axis.set(title=title, xlabel="queries after the latest write", ylabel="attention on it", ylim=(0, 1.05))
-        axis.set_xscale("log")
+    final = results.heads.final
+    draw_drift(axes[0], final["one write"][:8], results.length, final["predicted"][:8, 0])
+    draw_drift(axes[1], final["two writes"][:8], results.length)
+    axes[0].set_title("one write, then no-ops")
+    axes[1].set_title("a second write at 33, then no-ops")
     return figure

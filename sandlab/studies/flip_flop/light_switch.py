@@ -3,7 +3,7 @@
 Alice turns the light on or off, Bob eats, and after many sentences: "The light is turned". The published figure asks
 GPT-2 to GPT-NeoX-20B; those weights cannot be shipped. `--set folder=SMALL,LARGE` asks causal Hugging Face models in
 local folders, each prompt one complete story of 16 tokens followed by the question. Without folders, a two-layer
-word-level transformer is trained here on short stories and asked longer ones (the dotted line is the length it was
+word-level transformer is trained here on short stories and tested on longer ones (the dotted line is the length it was
 trained on): the protocol is the same, the model is a stand-in, and the claims about the published models count as not
 run. Answers of a chat model to `worlds.chat_prompt`, collected by hand, are given by `--set chat=…`.
 """
@@ -28,9 +28,9 @@ from sandlab.worlds.flip_flop.light_switch import VOCABULARY, LightSwitchStory
 
 @dataclass(frozen=True)
 class Settings:
-    """Word-level models to be trained, or given ones, and the stories they are asked.
+    """Word-level models to be trained, or given ones, and the stories they are tested on.
 
-    folder          local Hugging Face models to be asked instead, separated by commas, from small to large
+    folder          local Hugging Face models to be tested instead, separated by commas, from small to large
     demonstration   length of the complete story that those are shown first
     chat            answers of a chat model: (length of the string in tokens, share of right answers)
     """

@@ -13,6 +13,7 @@ table) and importance repairs next to nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,8 +23,7 @@ from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_operations
 from sandlab.lenses.flip_flop.probes import HeadDistances, misleading_maxima, weight_norm
 from sandlab.studies.claims import Mean
-from sandlab.studies.flip_flop._heads import IDLE, PROBE, labelling, sharpened
-from sandlab.studies.flip_flop._shared import SOURCE, untrained
+from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened, untrained
 from sandlab.studies.study import Lab, Rows, Study
 
 SHOWN = 3  # layers of the maps that are drawn
@@ -31,27 +31,28 @@ SHOWN = 3  # layers of the maps that are drawn
 
 @dataclass(frozen=True)
 class Settings:
+    """The plain model, and the strength of the penalty on the rows of the other two."""
+
     plain: Experiment
-    sharpened: Experiment
-    first_layer: Experiment
+    strength: float
 
 
-def settings(plain: Experiment, strength: float) -> Settings:
-    """The plain model, and the same with a penalty on all layers or on the first alone."""
-    plain = replace(plain, probes=(weight_norm, HeadDistances(PROBE)), final=(*plain.final, misleading_maxima))
-    return Settings(plain, sharpened(plain, strength), sharpened(plain, strength, layers="0"))
+def plain_model(**options: Any) -> Experiment:
+    """A deeper model with the probes of this study."""
+    plain = labelling(**options)
+    return replace(plain, probes=(weight_norm, HeadDistances(PROBE)), final=(*plain.final, misleading_maxima))
 
 
-QUICK = settings(labelling(layers=2, heads=4, steps=500, seeds=6), 0.1)
-PUBLISHED = labelling(layers=6, heads=8, width=512, steps=2500, lr=3e-4, precision="tf32", seeds=5)
+QUICK = Settings(plain_model(layers=2, heads=4, steps=500, seeds=6), 0.1)
+PUBLISHED = plain_model(layers=6, heads=8, width=512, steps=2500, lr=3e-4, precision="tf32", seeds=5)
 study = Study(
     "flip-flop/mechanisms",
     title="The same bit, remembered in many ways: attention maps before and after sharpening",
     source=SOURCE,
     at="Figures 4 and 15–18",
     quick=QUICK,
-    full=settings(PUBLISHED, 0.01),
-    null=Settings(*(untrained(each) for each in (QUICK.plain, QUICK.sharpened, QUICK.first_layer))),
+    full=Settings(PUBLISHED, 0.01),
+    null=replace(QUICK, plain=untrained(QUICK.plain)),
 )
 
 
@@ -68,7 +69,9 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    return Results(*lab.train([settings.plain, settings.sharpened, settings.first_layer], label="deeper models"))
+    plain, strength = settings.plain, settings.strength
+    models = [plain, sharpened(plain, strength), sharpened(plain, strength, layers="0")]
+    return Results(*lab.train(models, label="deeper models"))
 
 
 @study.claim(Mean(below=0.5), at="Figure 4")

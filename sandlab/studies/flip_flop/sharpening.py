@@ -18,8 +18,7 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_operations
 from sandlab.studies.claims import Exact, Mean, NotMeasured
-from sandlab.studies.flip_flop._heads import IDLE, PROBE, labelling, sharpened
-from sandlab.studies.flip_flop._shared import SOURCE, untrained
+from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 

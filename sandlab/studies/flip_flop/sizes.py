@@ -18,7 +18,7 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_training_errors
 from sandlab.studies.claims import Exact, Mean
-from sandlab.studies.flip_flop._shared import SOURCE, language_model, larger_tail, mean_errors, untrained
+from sandlab.studies.flip_flop._shared import SETS, SOURCE, language_model, larger_tail, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.language import FlipFlop
 
@@ -95,8 +95,10 @@ def no_size_perfect(results: Results) -> float:
 
 @study.table
 def sizes(results: Results) -> Rows:
-    rows = results.runs.items()
-    return [{**named(size), "parameters": runs.parameters, **mean_errors(runs)} for size, runs in rows]
+    return [
+        {**named(size), "parameters": runs.parameters, **{name: float(runs.final[name].mean()) for name in SETS}}
+        for size, runs in results.runs.items()
+    ]
 
 
 @study.figure

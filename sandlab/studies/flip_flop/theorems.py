@@ -58,7 +58,7 @@ class Settings:
 
 study = Study(
     "flip-flop/theorems",
-    title="A two-layer circuit reads perfectly; bounded or linearly placed attention cannot do so for ever",
+    title="A two-layer circuit reads perfectly; bounded attention and linear positions fail at some length",
     source=SOURCE,
     at="Propositions 3, 4, 5",
     quick=Settings(),
