@@ -22,6 +22,7 @@ __all__ = [
     "NearestEstimator",
     "Plateau",
     "Stages",
+    "half_way",
     "head_lag_mass",
     "name_plateaus",
     "named_stages",
@@ -124,6 +125,14 @@ def plateau_levels(steps: np.ndarray, loss: np.ndarray, gap: float = 0.02) -> in
     """How many levels of plateaus, more than `gap` apart, lie above the lowest plateau."""
     losses = sorted(each.loss for each in plateaus(steps, loss))
     return sum(higher - lower > gap for lower, higher in pairwise(losses))
+
+
+def half_way(steps: np.ndarray, losses: np.ndarray) -> np.ndarray:
+    """First step at which half of the drop after the first tenth of each curve (rows) is done; NaN without a drop."""
+    begin = len(steps) // 10
+    later = losses[:, begin:]
+    reached = later <= (later[:, :1] + later[:, -1:]) / 2
+    return np.where(later[:, 0] > later[:, -1], steps[begin:][reached.argmax(1)], np.nan)
 
 
 def steepest_drop(loss: np.ndarray, norm: np.ndarray) -> tuple[float, float]:

@@ -1,26 +1,22 @@
-"""What the studies of this chapter share: the source, model configs, and the probes of a training run."""
+"""What the studies of this chapter share: the source, model configs, losses of estimators, exact claims."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
-import numpy as np
-from torch import Tensor
-
-from sandlab.learning.experiment import Experiment, Snapshot
-from sandlab.lenses.attention_patterns import attention_maps
-from sandlab.lenses.ngrams.stages import head_lag_mass, nearest_lag_set
-from sandlab.lenses.ngrams.theory import population_gradient
+from sandlab.learning.experiment import Experiment
 from sandlab.models.base import Config, Model, seeded
 from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
 from sandlab.random import rng
+from sandlab.registry import kebab
+from sandlab.studies.claims import Exact
+from sandlab.studies.study import Study
 from sandlab.worlds.base import World, cross_entropy
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 SOURCE = "Varre, Yüce and Flammarion 2025, Learning in-context n-grams with transformers"
-READ = 256  # held-out sequences on which attention and predictions are read
-MAP_SIZE = 24  # positions of the attention maps that are kept: in larger pictures neighbouring lags look the same
 
 
 def simplified(world: InContextNgrams, *, heads: int, query_skip: bool = True) -> SimplifiedTransformerConfig:
@@ -39,43 +35,43 @@ def untrained(experiment: Experiment) -> Experiment:
     return replace(experiment, training=replace(experiment.training, lr=0.0))
 
 
-@dataclass(frozen=True)
-class LagMass:
-    """Attention of each first-layer head on lags 0 … order + 1, mean over queries ("mass")."""
-
-    order: int
-
-    def __call__(self, now: Snapshot) -> dict[str, Tensor]:
-        return {"mass": head_lag_mass(_first_pattern(now), self.order + 1, skip=self.order).float()}
-
-
-def first_layer_maps(now: Snapshot) -> dict[str, Tensor]:
-    """Mean attention maps of the first layer on the first positions (head, query, key): "maps"."""
-    return {"maps": _first_pattern(now)[..., :MAP_SIZE, :MAP_SIZE].half()}
-
-
-def nearest_estimator(now: Snapshot) -> dict[str, list[str]]:
-    """The counting estimator nearest to the predictions, of all sets of lags, with and without smoothing: "nearest"."""
-    assert isinstance(now.world, InContextNgrams)
-    return {"nearest": nearest_lag_set(now.model, now.world, now.batch[:READ], smoothings=(0.0, 0.5)).name}
-
-
-@dataclass(frozen=True)
-class PopulationGradient:
-    """Norm of the population gradient, estimated from this many fresh sequences: "gradient"."""
-
-    sequences: int
-
-    def __call__(self, now: Snapshot) -> dict[str, np.ndarray]:
-        fresh = now.world.sample(self.sequences, rng=now.rng(2, "gradient"))
-        return {"gradient": population_gradient(now.model, fresh)}
-
-
 def estimator_losses(world: World, examples: int = 16384) -> dict[str, float]:
     """Losses of the add-α counting estimators, by name."""
     test = world.sample(examples, rng=rng(1, "levels"))
     return {name: float(cross_entropy(estimate(test), test)) for name, estimate in world.baselines().items()}
 
 
-def _first_pattern(now: Snapshot) -> Tensor:
-    return next(iter(attention_maps(now.model, now.batch[:READ].inputs).values()))
+class HasExact(Protocol):
+    """Results that keep the numbers of `Lemmas`."""
+
+    @property
+    def exact(self) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Lemmas:
+    """Claims whose numbers are computed exactly, whatever the settings: each is made beside its computation.
+
+    >>> lemma = Lemmas(study)
+    >>> @lemma(Exact(below=1e-12), at="Lemma 3")
+    ... def score_form() -> float: ...      # called by `lemma.numbers()` in `collect`, kept in `results.exact`
+    """
+
+    study: Study[Any]
+    computed: dict[str, Callable[[], float]] = field(default_factory=dict)
+
+    def __call__(self, relation: Exact, *, at: str) -> Callable[[Callable[[], float]], Callable[[], float]]:
+        def add(compute: Callable[[], float]) -> Callable[[], float]:
+            name = kebab(compute.__name__)
+
+            def measure(results: HasExact) -> float:
+                return results.exact[name]
+
+            measure.__doc__, self.computed[name] = compute.__doc__, compute
+            self.study.claim(relation, at=at, id=name)(measure)
+            return compute
+
+        return add
+
+    def numbers(self) -> dict[str, float]:
+        return {name: compute() for name, compute in self.computed.items()}

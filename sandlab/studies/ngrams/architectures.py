@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.lenses.ngrams.probes import LagMass
 from sandlab.models.base import Config
 from sandlab.models.ngrams.presets import cat_tf, tf_additive, tf_additive_mlp
 from sandlab.studies.claims import Mean, NotMeasured
-from sandlab.studies.ngrams._shared import SOURCE, LagMass, config_of, estimator_losses, simplified, untrained
+from sandlab.studies.ngrams._shared import SOURCE, config_of, estimator_losses, simplified, untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 

@@ -23,13 +23,15 @@ from sandlab.circuits.ngrams.counting import ngram_estimator
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.lenses.ngrams.jacobians import simplified_jacobian_error
 from sandlab.lenses.ngrams.lemmas import counting_error
+from sandlab.lenses.ngrams.stages import half_way
 from sandlab.models.base import seeded
 from sandlab.models.hooks import record
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean
-from sandlab.studies.ngrams._shared import SOURCE, simplified
+from sandlab.studies.ngrams._shared import SOURCE, Lemmas, simplified
 from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.ngrams.estimators import CountingEstimator
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 TEMPERATURES = np.array([2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0])
@@ -89,6 +91,7 @@ study = Study(
     full=settings(length=128, examples=512, steps=2000, seeds=8),
     null=settings(length=64, examples=64, steps=600, seeds=3, lr=0.0),
 )
+lemma = Lemmas(study)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Results:
     length: int
     errors: np.ndarray
     attention: dict[int, np.ndarray]
-    jacobian_error: float
+    exact: dict[str, float]
     by_length: list[Runs]
     by_noise: list[Runs]
     by_temperature: list[Runs]
@@ -130,7 +133,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
         length=settings.length,
         errors=np.array(errors).reshape(len(STATES), len(ORDERS), -1),
         attention={order: last_attention(order) for order in (1, 2)},
-        jacobian_error=jacobian_error(),
+        exact=lemma.numbers(),
         by_length=runs[:2],
         by_noise=runs[2:4],
         by_temperature=runs[4:],
@@ -150,16 +153,6 @@ def last_attention(order: int) -> np.ndarray:
     with record(model, "layers.1.attention.pattern") as cache, torch.no_grad():
         model(torch.tensor([SEQUENCE]))
     return cache["layers.1.attention.pattern"][0, 0, -1].numpy()
-
-
-def jacobian_error() -> float:
-    """The closed forms against automatic differentiation at a random point."""
-    with seeded(3):
-        model = SimplifiedTransformer(vocab=3, length=7, heads=2, floor=0.0).double()
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight += 0.5 * torch.randn(weight.shape, generator=rng(4), dtype=torch.float64)
-    return simplified_jacobian_error(model, torch.tensor([0, 2, 1, 1, 0, 2, 1]))
 
 
 @study.claim(Exact(below=1e-6), at="§4.1")
@@ -187,22 +180,28 @@ def attends_to_matches(results: Results) -> float:
 
     Attention mass outside the match set in the worked example.
     """
-    return max(float(np.delete(each, matches(order)).sum()) for order, each in results.attention.items())
+    return max(float(each[~matches(order)].sum()) for order, each in results.attention.items())
 
 
-def matches(order: int) -> list[int]:
-    """Positions of the worked example with the same history as the token to be predicted."""
-    histories = [[SEQUENCE[max(p - lag, 0)] for lag in range(1, order + 1)] for p in range(len(SEQUENCE) + 1)]
-    return [position for position in range(len(SEQUENCE)) if histories[position] == histories[-1]]
+def matches(order: int) -> np.ndarray:
+    """Which positions of the worked example have the same history as the token to be predicted."""
+    estimator = CountingEstimator.of_order(3, order, boundary="clamped")
+    contexts = estimator.contexts(torch.tensor(SEQUENCE)).numpy()
+    return contexts[:-1] == contexts[-1]
 
 
-@study.claim(Exact(below=1e-8), at="Appendix D, corrected")
-def jacobians(results: Results) -> float:
+@lemma(Exact(below=1e-8), at="Appendix D, corrected")
+def jacobians() -> float:
     """The corrected closed-form Jacobians equal automatic differentiation.
 
     Largest difference over the four parameter blocks.
     """
-    return results.jacobian_error
+    with seeded(3):
+        model = SimplifiedTransformer(vocab=3, length=7, heads=2, floor=0.0).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.5 * torch.randn(weight.shape, generator=rng(4), dtype=torch.float64)
+    return simplified_jacobian_error(model, torch.tensor([0, 2, 1, 1, 0, 2, 1]))
 
 
 @study.claim(Mean(above=0.0), source="this laboratory")
@@ -221,7 +220,7 @@ def sharper_holds_longer(results: Results) -> np.ndarray:
 
     Steps to half of the way down at the larger temperature over those at the smaller, seed by seed.
     """
-    low, high = map(half_way, results.by_temperature)
+    low, high = (half_way(runs.eval_steps, runs.metrics["loss"]) for runs in results.by_temperature)
     return high / low
 
 
@@ -231,16 +230,8 @@ def noise_hardly_matters(results: Results) -> np.ndarray:
 
     Steps to half of the way down with little noise over those with sixty times as much, seed by seed.
     """
-    little, much = map(half_way, results.by_noise)
+    little, much = (half_way(runs.eval_steps, runs.metrics["loss"]) for runs in results.by_noise)
     return little / much
-
-
-def half_way(runs: Runs) -> np.ndarray:
-    """First step at which half of the drop after the first tenth of training is done; NaN without a drop."""
-    begin = len(runs.eval_steps) // 10
-    later, steps = runs.metrics["loss"][:, begin:], runs.eval_steps[begin:]
-    reached = later <= (later[:, :1] + later[:, -1:]) / 2
-    return np.where(later[:, 0] > later[:, -1], steps[reached.argmax(1)], np.nan)
 
 
 @study.table
@@ -248,7 +239,7 @@ def match_table(_: Results) -> dict[str, Rows]:
     rows = [
         {"position": position, "token": token}
         | {f"{lag} back": SEQUENCE[max(position - lag, 0)] for lag in (1, 2)}
-        | {f"match, order {order}": position in matches(order) for order in (1, 2)}
+        | {f"match, order {order}": bool(matches(order)[position]) for order in (1, 2)}
         for position, token in enumerate(SEQUENCE)
     ]
     return {"matches": rows}

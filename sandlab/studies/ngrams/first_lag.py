@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.lenses.ngrams.probes import LagMass
 from sandlab.studies.claims import Mean, Share
-from sandlab.studies.ngrams._shared import SOURCE, LagMass, simplified, untrained
+from sandlab.studies.ngrams._shared import SOURCE, simplified, untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.lenses.ngrams.probes import LagMass, PopulationGradient
 from sandlab.lenses.ngrams.stages import plateau_levels, steepest_drop
 from sandlab.models.base import Config
 from sandlab.models.ngrams.presets import tf_additive_mlp
@@ -43,7 +44,7 @@ class Settings:
 def experiment(
     world: InContextNgrams, model: Config, training: Training, *, gradient_sequences: int, seeds: int
 ) -> Experiment:
-    probes = (shared.LagMass(world.order), shared.PopulationGradient(gradient_sequences))
+    probes = (LagMass(world.order), PopulationGradient(gradient_sequences))
     return Experiment(world, model, training, seeds, probes)
 
 

@@ -16,6 +16,7 @@ at short lengths a larger c makes things worse, because symbols never seen after
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -27,7 +28,7 @@ from sandlab.circuits.ngrams.counting import all_heads_bigram, ngram_estimator
 from sandlab.lenses.ngrams import lemmas, theory
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean
-from sandlab.studies.ngrams._shared import SOURCE
+from sandlab.studies.ngrams._shared import SOURCE, Lemmas
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.base import Batch
 from sandlab.worlds.ngrams.in_context import InContextNgrams
@@ -58,6 +59,7 @@ study = Study(
     quick=Settings(),
     full=Settings(seeds=8, lengths=(32, 64, 128, 256, 512)),
 )
+lemma = Lemmas(study)
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class Results:
     sampled      gradient norm at the point, its noise, and the norm at random points of the same norm
                  (seed, shortest or longest length, order, temperature, these three)
     enumerated   exact gradient norms of a binary trigram task (order, temperature, length)
-    surviving    largest difference from the closed form, and largest norm of the other gradients
-    unigram      gradient norm at the unigram point; all_heads: error of the bigram with all heads on one lag
+    exact        numbers of the lemmas
     """
 
     lengths: tuple[int, ...]
@@ -76,9 +77,7 @@ class Results:
     closed: np.ndarray
     sampled: np.ndarray
     enumerated: np.ndarray
-    surviving: tuple[float, float]
-    unigram: float
-    all_heads: float
+    exact: dict[str, float]
 
     @property
     def log_diagonal(self) -> np.ndarray:
@@ -113,23 +112,19 @@ def collect(settings: Settings, lab: Lab) -> Results:
         )
         for seed, length, order, c in product(seeds, (lengths[0], lengths[-1]), ORDERS, temperatures)
     ]
-    closed = lab.map(closed_form, blocks, label="closed form")
+    closed = lab.map(surviving_block, blocks, label="closed form")
     sampled = lab.map(at_point, points, label="sampled gradients")
-    unigram = ngram_estimator(TASK.states, 0, TASK.length, heads=TASK.order)
-    bigram = all_heads_bigram(TASK.states, TASK.order, TASK.length, floor=0.0)
     return Results(
         lengths,
         temperatures,
         closed=np.array(closed).reshape(len(seeds), len(lengths), len(ORDERS), -1),
         sampled=np.array(sampled).reshape(len(seeds), 2, len(ORDERS), len(temperatures), -1),
         enumerated=enumerated_norms(),
-        surviving=surviving_block(),
-        unigram=theory.monte_carlo_gradient(unigram, TASK, 2048, rng=rng(0), chunk=1024).norm["all"],
-        all_heads=lemmas.counting_error(bigram, 1, TASK.sample(200, rng=rng(1)).inputs),
+        exact=lemma.numbers(),
     )
 
 
-def closed_form(job: Point) -> tuple[float, ...]:
+def surviving_block(job: Point) -> tuple[float, ...]:
     """The surviving block over √c, from its closed form (COLUMNS)."""
     world = replace(TASK, length=job.length)
     found = theory.key_gradient(world, job.order, job.sequences, rng=rng(job.seed, "closed", job.length))
@@ -153,17 +148,6 @@ def enumerated_norms() -> np.ndarray:
 
     batches = [theory.enumerate_world(InContextNgrams(2, 2, length, 1.0)) for length in SHORT]
     return np.array([[[norm(order, c, batch) for batch in batches] for c in LOW] for order in ORDERS])
-
-
-def surviving_block(length: int = 256, c: float = 30.0) -> tuple[float, float]:
-    """Automatic differentiation at every point against the closed form, on sequences that show every symbol."""
-    errors = []
-    for order in ORDERS:
-        batch = replace(TASK, length=length).sample(200, rng=rng(2, "covered", order))
-        batch = batch[theory.covered(batch.inputs, TASK.states, order)]
-        model = ngram_estimator(TASK.states, order, length, heads=TASK.order, temperature=c)
-        errors.append(lemmas.key_gradient_errors(model, batch, range(1, order + 1), c))
-    return max(key for key, _ in errors), max(others for _, others in errors)
 
 
 @study.claim(
@@ -201,22 +185,31 @@ def sampled_falls(results: Results) -> np.ndarray:
     return results.at_bigram[:, 1, 0] / results.at_bigram[:, 0, 0]
 
 
-@study.claim(Exact(below=1e-9), at="equation (20), corrected", id="closed-form")
-def equals_closed_form(results: Results) -> float:
+@lemma(Exact(below=1e-9), at="equation (20), corrected")
+def closed_form() -> float:
     """On sequences that show every symbol after the context, the surviving block is its closed form.
 
     Largest difference between automatic differentiation and the closed form, c = 30, T = 256, every order.
     """
-    return results.surviving[0]
+    return max(key_error for key_error, _ in block_errors())
 
 
-@study.claim(Exact(below=1e-9), at="Theorem 4.2")
-def silent_blocks(results: Results) -> float:
+@lemma(Exact(below=1e-9), at="Theorem 4.2")
+def silent_blocks() -> float:
     """There the gradients of the first layer and of the queries vanish.
 
     Largest norm of the gradients of A₁, V₁ and Q₂ on those sequences.
     """
-    return results.surviving[1]
+    return max(norm for _, norm in block_errors())
+
+
+def block_errors(length: int = 256, c: float = 30.0) -> Iterator[tuple[float, float]]:
+    """Automatic differentiation at the point of every order against the closed form."""
+    for order in ORDERS:
+        batch = replace(TASK, length=length).sample(200, rng=rng(2, "covered", order))
+        batch = batch[theory.covered(batch.inputs, TASK.states, order)]
+        model = ngram_estimator(TASK.states, order, length, heads=TASK.order, temperature=c)
+        yield lemmas.key_gradient_errors(model, batch, range(1, order + 1), c)
 
 
 @study.claim(Exact(below=1.0), at="Theorem 4.2, by enumeration")
@@ -248,13 +241,14 @@ def printed_rate(results: Results) -> np.ndarray:
     return (logs[:, -1] - logs[:, 0]) / expected
 
 
-@study.claim(Exact(equals=0.0, within=1e-12), at="Theorem 4.2 with k = 1")
-def unigram_exact(results: Results) -> float:
+@lemma(Exact(equals=0.0, within=1e-12), at="Theorem 4.2 with k = 1")
+def unigram_exact() -> float:
     """At the unigram point the gradient is exactly zero.
 
     Gradient norm.
     """
-    return results.unigram
+    point = ngram_estimator(TASK.states, 0, TASK.length, heads=TASK.order)
+    return theory.monte_carlo_gradient(point, TASK, 2048, rng=rng(0), chunk=1024).norm["all"]
 
 
 @study.claim(Mean(above=0.5), source="control")
@@ -284,13 +278,14 @@ def order_of_limits(results: Results) -> np.ndarray:
     return results.sampled[:, 0, -1, -1, 0] / results.sampled[:, 0, -1, 0, 0]
 
 
-@study.claim(Exact(below=1e-9), at="Appendix F")
-def bigram_all_heads(results: Results) -> float:
+@lemma(Exact(below=1e-9), at="Appendix F")
+def bigram_all_heads() -> float:
     """The point with all heads on the previous token computes the bigram too.
 
     Largest error against the clamped bigram estimator.
     """
-    return results.all_heads
+    point = all_heads_bigram(TASK.states, TASK.order, TASK.length, floor=0.0)
+    return lemmas.counting_error(point, 1, TASK.sample(200, rng=rng(1)).inputs)
 
 
 @study.table

@@ -35,6 +35,7 @@ from matplotlib.figure import Figure
 
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.lenses.ngrams.pictures import draw_stages
+from sandlab.lenses.ngrams.probes import LagMass, first_layer_maps, nearest_estimator
 from sandlab.lenses.ngrams.stages import Plateau, Stages, named_stages
 from sandlab.studies.claims import Mean, NotMeasured, Share
 from sandlab.studies.ngrams import _shared as shared
@@ -51,7 +52,7 @@ def experiment(
         model=shared.simplified(world, heads=heads),
         training=Training(steps=steps, batch_size=128, lr=0.01, evals=evals, eval_examples=examples),
         seeds=seeds,
-        probes=(shared.LagMass(world.order), shared.first_layer_maps, shared.nearest_estimator),
+        probes=(LagMass(world.order), first_layer_maps, nearest_estimator),
     )
 
 

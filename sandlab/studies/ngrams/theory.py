@@ -15,8 +15,7 @@ zeros of directions without effect there are negative eigenvalues, products of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import torch
@@ -31,19 +30,16 @@ from sandlab.models.base import seeded
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.models.transformer import Transformer
 from sandlab.random import rng
-from sandlab.registry import kebab
 from sandlab.studies.claims import Exact, Mean
-from sandlab.studies.ngrams._shared import SOURCE, estimator_losses
+from sandlab.studies.ngrams._shared import SOURCE, Lemmas, estimator_losses
 from sandlab.studies.study import Lab, Study
-from sandlab.worlds.base import cross_entropy
+from sandlab.worlds.base import Batch, cross_entropy
 from sandlab.worlds.markov.chain import MarkovChain
 from sandlab.worlds.markov.lifted import lifted_chain, stationary_distribution
 from sandlab.worlds.ngrams.estimators import CountingEstimator, ngram_name
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 LAG_SETS = ((), (1,), (2,), (1, 2))
-LEMMAS: dict[str, Callable[[], float]] = {}
-"""Claim → function that computes its number."""
 POINTS = InContextNgrams(states=3, order=2, length=64, concentration=0.5)  # the task of the points' losses
 
 
@@ -65,6 +61,7 @@ study = Study(
     quick=Settings(),
     full=Settings(seeds=8, lengths=(100, 1000, 10_000, 100_000, 1_000_000), hessian_sequences=4096),
 )
+lemma = Lemmas(study)
 
 
 @dataclass(frozen=True)
@@ -83,20 +80,14 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Results:
-    """The sampled parts, the losses of the estimators, and the numbers of the exact lemmas."""
+    """What was sampled (seed, …), the losses of the estimators, and the numbers of the exact lemmas."""
 
     settings: Settings
-    sampled: list[Sampled]
+    limits: np.ndarray
+    losses: np.ndarray
+    spectra: np.ndarray
     levels: dict[str, float]
     exact: dict[str, float]
-
-    @property
-    def limits(self) -> np.ndarray:
-        return np.stack([each.limits for each in self.sampled])
-
-    @property
-    def losses(self) -> np.ndarray:
-        return np.stack([each.losses for each in self.sampled])
 
 
 @dataclass(frozen=True)
@@ -109,7 +100,8 @@ class SampledJob:
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [SampledJob(seed, settings) for seed in range(settings.seeds)]
     sampled = lab.map(sample, jobs, label="sampled parts")
-    return Results(settings, sampled, estimator_losses(POINTS), {name: compute() for name, compute in LEMMAS.items()})
+    limits, losses, spectra = (np.stack(arrays) for arrays in zip(*map(astuple, sampled)))
+    return Results(settings, limits, losses, spectra, estimator_losses(POINTS), lemma.numbers())
 
 
 def sample(job: SampledJob) -> Sampled:
@@ -118,35 +110,16 @@ def sample(job: SampledJob) -> Sampled:
     limits = [lemmas.count_errors(chain, lags, settings.lengths, rng=rng(seed, "long")) for lags in LAG_SETS]
     batch = POINTS.sample(settings.sequences, rng=rng(seed, "losses"))
     with torch.no_grad():
-        losses = [
-            [float(cross_entropy(point(order, c)(batch.inputs), batch)) for c in settings.temperatures]
-            for order in range(3)
-        ]
+        losses = [[point_loss(order, c, batch) for c in settings.temperatures] for order in range(3)]
     task = InContextNgrams(2, 2, 12, 1.0).sample(settings.hessian_sequences, rng=rng(seed, "curvature"))
     bigram = ngram_estimator(2, 1, 12, heads=2, temperature=5.0, floor=1e-8)
     spectrum = hessian_spectrum(bigram, lambda made: cross_entropy(made(task.inputs), task), method="exact")
     return Sampled(np.array(limits), np.array(losses), spectrum.values)
 
 
-def point(order: int, temperature: float) -> SimplifiedTransformer:
-    return ngram_estimator(3, order, POINTS.length, heads=2, temperature=temperature, floor=1e-8)
-
-
-def lemma(relation: Exact, at: str) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Claim a number that is computed exactly, whatever the settings: `collect` calls the decorated function."""
-
-    def add(compute: Callable[[], float]) -> Callable[[], float]:
-        name = kebab(compute.__name__)
-        LEMMAS[name] = compute
-
-        def measure(results: Results) -> float:
-            return results.exact[name]
-
-        measure.__doc__ = compute.__doc__
-        study.claim(relation, at=at, id=name)(measure)
-        return compute
-
-    return add
+def point_loss(order: int, temperature: float, batch: Batch) -> float:
+    model = ngram_estimator(3, order, POINTS.length, heads=2, temperature=temperature, floor=1e-8)
+    return float(cross_entropy(model(batch.inputs), batch))
 
 
 def stationarity(lags: tuple[int, ...]) -> theory.Stationarity:
@@ -267,12 +240,12 @@ def points_in_order(results: Results) -> np.ndarray:
 
 
 @study.claim(Mean(below=0.0), source="this laboratory; the source conjectures saddles")
-def saddle(results: Results) -> list[float]:
+def saddle(results: Results) -> np.ndarray:
     """The bigram point of the trigram task has a direction of negative curvature.
 
     Smallest eigenvalue of the Hessian over the largest.
     """
-    return [float(each.spectrum[0] / each.spectrum[-1]) for each in results.sampled]
+    return results.spectra[:, 0] / results.spectra[:, -1]
 
 
 @study.figure
@@ -290,7 +263,7 @@ def theory_figure(results: Results) -> dict[str, Figure]:
         middle.axhline(results.levels[ngram_name(order)], color="#555555", linestyle=":")
     middle.set(title="loss of the points", xlabel="temperature c", ylabel="nats", ylim=(0.65, 1.1))
     middle.legend(fontsize=7)
-    right.plot(results.sampled[0].spectrum, ".", markersize=3)
+    right.plot(results.spectra[0], ".", markersize=3)
     right.axhline(0.0, color="#555555", linewidth=0.8)
     right.set(title="Hessian at the bigram point", xlabel="eigenvalue, in increasing order", ylabel="value")
     right.set_yscale("symlog", linthresh=1e-4)

@@ -7,6 +7,7 @@ from sandlab.circuits.ngrams.counting import lag_set_estimator, ngram_estimator
 from sandlab.lenses.ngrams.stages import (
     Plateau,
     Stages,
+    half_way,
     head_lag_mass,
     name_plateaus,
     named_stages,
@@ -95,6 +96,12 @@ def test_levels_closer_than_two_hundredths_are_one() -> None:
     stairs = 1.0 + 0.05 * (steps < 300) + 0.1 * (steps < 600)
     assert plateau_levels(steps, stairs) == 2
     assert plateau_levels(steps, np.where(steps < 500, 1.01, 1.0)) == 0
+
+
+def test_the_way_down_is_measured_after_the_first_tenth() -> None:
+    losses = np.array([[2.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.7, 0.5, 0.4, 0.4, 0.4], [1.0] * 11])
+    found = half_way(np.arange(0, 110, 10), losses)
+    assert found[0] == 60.0 and np.isnan(found[1])
 
 
 def test_the_steepest_drop_is_read_with_the_gradient_around_it() -> None:

@@ -9,7 +9,7 @@ from claim_cases import check
 from stand_in import LAB
 
 from sandlab.learning.experiment import Runs, Training
-from sandlab.studies.ngrams._shared import LagMass, PopulationGradient
+from sandlab.lenses.ngrams.probes import LagMass, PopulationGradient
 from sandlab.studies.ngrams.gradient_norm import QUICK, Results, Settings, study
 
 STEPS = np.arange(0, 1000, 10)

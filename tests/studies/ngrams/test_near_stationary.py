@@ -8,7 +8,7 @@ import numpy as np
 from claim_cases import check
 from stand_in import LAB
 
-from sandlab.studies.ngrams.near_stationary import COLUMNS, Results, enumerated_norms, study
+from sandlab.studies.ngrams.near_stationary import COLUMNS, Results, enumerated_norms, lemma, study
 
 
 def results(rate: float, sampled: tuple[float, float], growth: float, error: float, seeds: int = 6) -> Results:
@@ -23,7 +23,7 @@ def results(rate: float, sampled: tuple[float, float], growth: float, error: flo
     enumerated = np.array([[[growth**c / length for length in (1, 2, 3, 4)] for c in range(3)]] * 2)
     return Results(
         lengths, (5.0, 10.0, 20.0), closed, norms, enumerated if growth > 1 else enumerated[..., ::-1],
-        (error, error), error, error,
+        dict.fromkeys(lemma.computed, error),
     )  # fmt: skip
 
 

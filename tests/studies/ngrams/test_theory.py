@@ -8,21 +8,16 @@ import numpy as np
 from claim_cases import check
 from stand_in import LAB
 
-from sandlab.studies.ngrams.theory import LEMMAS, Results, Sampled, study
+from sandlab.studies.ngrams.theory import Results, lemma, study
 
 
 def results(error: float, gap: float, sign: float) -> Results:
     """Exact parts off by `error`, predictors `gap` away from the oracle, and a sign for what is sampled."""
-    noise = np.random.default_rng(0).normal(scale=1e-3, size=6)
-    sampled = [
-        Sampled(
-            limits=np.full((4, 4), abs(error) + 0.001),
-            losses=np.array([[1.0], [1.0 - 0.1 * sign], [1.0 - 0.2 * sign]]) + each,
-            spectrum=np.array([-0.1 * sign, 0.0, 1.0]) + each,
-        )
-        for each in noise
-    ]
-    return Results(study.presets["quick"], sampled, {}, dict.fromkeys(LEMMAS, error) | {"not-optimal": gap})
+    noise = np.random.default_rng(0).normal(scale=1e-3, size=(6, 1))
+    losses = np.array([1.0, 1.0 - 0.1 * sign, 1.0 - 0.2 * sign]) + noise
+    spectra = np.array([-0.1 * sign, 0.0, 1.0]) + noise
+    exact = dict.fromkeys(lemma.computed, error) | {"not-optimal": gap}
+    return Results(study.presets["quick"], np.full((6, 4, 4), error + 0.001), losses[:, :, None], spectra, {}, exact)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
