@@ -191,9 +191,14 @@ from sandlab.lenses.ngrams.lemmas import matching_excess as matching_excess
 from sandlab.lenses.ngrams.lemmas import score_form_error as score_form_error
 from sandlab.lenses.ngrams.pictures import AttentionSnapshots as AttentionSnapshots
 from sandlab.lenses.ngrams.pictures import draw_stages as draw_stages
+from sandlab.lenses.ngrams.probes import LagMass as LagMass
+from sandlab.lenses.ngrams.probes import PopulationGradient as PopulationGradient
+from sandlab.lenses.ngrams.probes import first_layer_maps as first_layer_maps
+from sandlab.lenses.ngrams.probes import nearest_estimator as nearest_estimator
 from sandlab.lenses.ngrams.stages import NearestEstimator as NearestEstimator
 from sandlab.lenses.ngrams.stages import Plateau as Plateau
 from sandlab.lenses.ngrams.stages import Stages as Stages
+from sandlab.lenses.ngrams.stages import half_way as half_way
 from sandlab.lenses.ngrams.stages import head_lag_mass as head_lag_mass
 from sandlab.lenses.ngrams.stages import name_plateaus as name_plateaus
 from sandlab.lenses.ngrams.stages import named_stages as named_stages
@@ -253,6 +258,7 @@ __all__ = [
     "HuggingFaceReader",
     "KeyGradient",
     "LabelErrors",
+    "LagMass",
     "Landscape",
     "LinearPositionHead",
     "Loss",
@@ -262,6 +268,7 @@ __all__ = [
     "NearestEstimator",
     "NormalisedBound",
     "Plateau",
+    "PopulationGradient",
     "ReadErrors",
     "Reader",
     "ShortestFailures",
@@ -354,11 +361,13 @@ __all__ = [
     "failure_gap",
     "filter_normalised",
     "find_glitch",
+    "first_layer_maps",
     "first_layer_weights",
     "fisher_constants",
     "floor_norm",
     "gd_step_lower_bound",
     "gradient_norms",
+    "half_way",
     "head_differences",
     "head_importance",
     "head_lag_mass",
@@ -403,6 +412,7 @@ __all__ = [
     "named_weights",
     "nce_landscape",
     "nce_spectrum",
+    "nearest_estimator",
     "nearest_lag_set",
     "network_lipschitz",
     "newton_step_lower_bound",
