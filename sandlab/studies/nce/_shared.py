@@ -66,7 +66,8 @@ def search(job: Search) -> RateSearch:
 
 @dataclass(frozen=True)
 class Results:
-    """
+    """The searches for step sizes.
+
     searches   batch size → method → every rate and seed
     exact      method → the rate that comes closest with exact gradients, and its distance; not in every study
     initial    distance to the truth at the start

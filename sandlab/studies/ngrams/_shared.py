@@ -50,7 +50,7 @@ class HasExact(Protocol):
 
 @dataclass(frozen=True)
 class Lemmas:
-    """Claims whose numbers are computed exactly, whatever the settings: each is made beside its computation.
+    """Claims whose numbers are computed exactly, whatever the settings: each is made where it is computed.
 
     >>> lemma = Lemmas(study)
     >>> @lemma(Exact(below=1e-12), at="Lemma 3")

@@ -96,10 +96,10 @@ lemma = Lemmas(study)
 
 @dataclass(frozen=True)
 class Results:
-    """
+    """Errors of the constructions, and trainings from the bigram point by length, by noise and by temperature.
+
     errors      largest error of each construction (states, order, temperature); length: of the sequences
     attention   of the last position of the worked example, by order
-    escapes     losses of the trainings from the bigram point: by length, by noise, by temperature
     """
 
     length: int

@@ -96,7 +96,7 @@ class Results:
 
     @property
     def final_mass(self) -> np.ndarray:
-        """Attention of the heads beside feed-forward blocks on lags 1 and 2, at the end (seed, head, lag)."""
+        """Attention on lags 1 and 2 in the model with feed-forward blocks, at the end (seed, head, lag)."""
         return self.feed_forward.metrics["mass"][:, -1, :, 1:3]
 
 

@@ -64,7 +64,8 @@ lemma = Lemmas(study)
 
 @dataclass(frozen=True)
 class Results:
-    """
+    """Gradients at the points.
+
     closed       the surviving block (seed, length, order, COLUMNS)
     sampled      gradient norm at the point, its noise, and the norm at random points of the same norm
                  (seed, shortest or longest length, order, temperature, these three)
@@ -106,10 +107,9 @@ class Point:
 def collect(settings: Settings, lab: Lab) -> Results:
     lengths, temperatures, seeds = settings.lengths, settings.temperatures, range(settings.seeds)
     blocks = [Point(*each, settings.closed_sequences) for each in product(seeds, lengths, ORDERS)]
+    randoms = {(1, temperatures[1]): 16}  # the control of the claims: the bigram point at the middle temperature
     points = [
-        Point(
-            seed, length, order, settings.sampled_sequences, c, randoms=16 if (order, c) == (1, temperatures[1]) else 1
-        )
+        Point(seed, length, order, settings.sampled_sequences, c, randoms.get((order, c), 1))
         for seed, length, order, c in product(seeds, (lengths[0], lengths[-1]), ORDERS, temperatures)
     ]
     closed = lab.map(surviving_block, blocks, label="closed form")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from claim_cases import check
 from stand_in import LAB
 
 from sandlab.learning.experiment import Runs, Training
+from sandlab.studies.ngrams._shared import estimator_losses
 from sandlab.studies.ngrams.stages import QUICK, Results, Task, study
+from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 LEVELS = {"uniform": 1.1, "unigram": 1.0, "bigram": 0.9, "trigram": 0.72}
 
@@ -39,6 +42,12 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     wrong = runs([1.1, 1.0, 0.97], ["trigram", "trigram", "unigram"], [0, 2, 1])
     pairs = ((three, three), (wrong, flat), (flat, wrong))
     check(study, *(Results(Task(each, LEVELS), Task(again, LEVELS | {"trigram": 0.9})) for each, again in pairs))
+
+
+def test_longer_contexts_have_lower_losses() -> None:
+    losses = estimator_losses(InContextNgrams(states=3, order=2, length=64, concentration=0.5))
+    assert losses["uniform"] == pytest.approx(np.log(3))
+    assert losses["uniform"] > losses["unigram"] > losses["bigram"] > losses["trigram"]
 
 
 def test_a_small_run_measures_every_claim_of_the_quick_preset_and_draws_both_tasks() -> None:
