@@ -118,7 +118,7 @@ def chomsky(root: Path) -> Iterator[Job]:
 
 
 def ngrams(root: Path) -> Iterator[Job]:
-    """In-context trigrams with a fresh kernel per sequence, the true law as target."""
+    """In-context trigrams with a fresh kernel per sequence, the true distribution as target."""
     sys.path.insert(0, str(root))
     jax = importlib.import_module("jax")
     problems = importlib.import_module("problems")

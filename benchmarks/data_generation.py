@@ -26,7 +26,7 @@ QUICK = {"examples": 256, "length": 128}
 
 
 def plain_row(row: list[float]) -> int:
-    """One draw from a law: the toss of a coin for two states, `random.choices` for more."""
+    """One draw from a distribution: the toss of a coin for two states, `random.choices` for more."""
     if len(row) == 2:
         return int(random.random() < row[1])
     return random.choices(range(len(row)), row)[0]
@@ -112,11 +112,11 @@ def plain_backcopy(world: Any) -> Callable[[int], list[list[int]]]:
 
 
 def plain_interleaved(world: Any) -> Callable[[int], list[list[int]]]:
-    table, law = world.chain.table.tolist(), world.chain.stationary().tolist()
+    table, probs = world.chain.table.tolist(), world.chain.stationary().tolist()
 
     def one() -> list[int]:
         lag = random.choice(world.lags)
-        tokens = [plain_row(law) for _ in range(lag)]
+        tokens = [plain_row(probs) for _ in range(lag)]
         while len(tokens) < world.length + 1:
             tokens.append(plain_row(table[tokens[-lag]]))
         return tokens

@@ -24,8 +24,8 @@ Plain = Callable[[Any, list[int]], Rows]
 QUICK = {"patience": 0.05}
 
 
-def logs(law: list[float]) -> list[float]:
-    return [math.log(share) if share > 0 else -math.inf for share in law]
+def logs(probs: list[float]) -> list[float]:
+    return [math.log(share) if share > 0 else -math.inf for share in probs]
 
 
 def sure(answer: int, classes: int) -> list[float]:

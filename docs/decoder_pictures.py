@@ -1,4 +1,6 @@
-"""Pictures for the pages of decoders: one run, token by token; the law of what comes out; a film on a small tree."""
+"""Pictures for the pages of decoders: one run, token by token; the distribution of what comes out; a film on a small
+tree.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ LANGUAGE = "some ones, no two in a row"
 
 PICTURE = (
     "Left: one run. Each bar is a token at its position in the string, from the moment it is written to the moment it "
-    "is taken back. Right: how often each string comes out of 20 000 runs (orange), beside the model's own law and the "
-    "law that is wanted, the model given the language; *distance* is the total variation to it."
+    "is taken back. Right: how often each string comes out of 20 000 runs (orange), next to the model's own "
+    "distribution and the one that is wanted, the model given the language; *distance* is the total variation to it."
 )
 FILM = (
     "The same on the tree of all strings of four bits: a node's size is the number the verifier gives it (a cross: 0), "
@@ -42,11 +44,11 @@ class Example:
 
     @classmethod
     def of(cls, length: int) -> Example:
-        laws = [law.copy() for law in Tree.random(2, length, rng=sl.rng(length, "page"), concentration=4.0).laws]
-        for law in laws[1:]:
-            law[1::2, 1] *= 0.35  # after a one
-            law /= law.sum(1, keepdims=True)
-        tree = Tree(tuple(laws))
+        tables = [probs.copy() for probs in Tree.random(2, length, rng=sl.rng(length, "page"), concentration=4.0).probs]
+        for probs in tables[1:]:
+            probs[1::2, 1] *= 0.35  # after a one
+            probs /= probs.sum(1, keepdims=True)
+        tree = Tree(tuple(tables))
         strings = tree.strings()
         apart = ~(strings[:, 1:] & strings[:, :-1]).astype(bool).any(1)
         return cls(tree, (apart & strings.any(1)).astype(float))
@@ -105,7 +107,9 @@ def _numbers(name: str) -> tuple[str, Callable[[Example], list[np.ndarray]]]:
 
 
 def decoder_picture(name: str) -> bytes:
-    """One run on strings of 8 bits, and the law of the strings of 4 bits that come out, against model and target."""
+    """One run on strings of 8 bits, and the distribution of the strings of 4 bits that come out, against model and
+    target.
+    """
     figure, axes = figures.new(columns=2, width=5.2, height=3.4)
     draw_trace(axes[0], run(name, Example.of(LONG), 1, 3).events[0])
     with figures.style():
@@ -121,8 +125,8 @@ def _draw_law(axis: Any, name: str) -> None:
     ours = np.bincount((done.tokens * powers).sum(1).numpy(), minlength=2**SHORT) / RUNS
     inside = np.flatnonzero(example.accepted)
 
-    def grouped(law: np.ndarray) -> np.ndarray:
-        return np.append(law[inside], law.sum() - law[inside].sum())
+    def grouped(probs: np.ndarray) -> np.ndarray:
+        return np.append(probs[inside], probs.sum() - probs[inside].sum())
 
     distance = 0.5 * float(np.abs(ours - example.target).sum())
     needs = sl.get("decoders", name).needs_verifier
@@ -142,7 +146,7 @@ def _draw_law(axis: Any, name: str) -> None:
         axis.set_xticks(places, words, rotation=45, ha="right", fontsize=8)
         queries = float(done.counters["oracle_calls"].double().mean())
         axis.set(ylabel="probability", title=f"distance to the target {distance:.2f}, {queries:.1f} queries a string")
-        tallest = max(float(grouped(law).max()) for law in (ours, example.target, example.tree.reach[-1]))
+        tallest = max(float(grouped(probs).max()) for probs in (ours, example.target, example.tree.reach[-1]))
         axis.set_ylim(0, 1.35 * tallest)
         axis.legend(fontsize=8)
 

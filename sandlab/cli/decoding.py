@@ -32,7 +32,7 @@ def decode(
     stride: Annotated[int | None, typer.Option(help="backtracking: how many tokens are erased.")] = None,
     candidates: Annotated[int | None, typer.Option(help="best-of-n: how many texts are written.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Nucleus: the most probable tokens up to this mass.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sharpen (below 1) or flatten the model's law.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sharpen (below 1) or flatten the model's probs.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the algorithm; see `show`."),

@@ -20,20 +20,20 @@ from sandlab.decoding.decoders.scratchpad import scratchpad_decode as scratchpad
 from sandlab.decoding.decoders.walks import SinclairJerrum as SinclairJerrum
 from sandlab.decoding.decoders.walks import VGB as VGB
 from sandlab.decoding.decoders.walks import ValueGuided as ValueGuided
-from sandlab.decoding.exact.distributions import backtracking_law as backtracking_law
-from sandlab.decoding.exact.distributions import best_of_n_law as best_of_n_law
-from sandlab.decoding.exact.distributions import block_best_of_n_law as block_best_of_n_law
+from sandlab.decoding.exact.distributions import backtracking_distribution as backtracking_distribution
+from sandlab.decoding.exact.distributions import best_of_n_distribution as best_of_n_distribution
+from sandlab.decoding.exact.distributions import block_best_of_n_distribution as block_best_of_n_distribution
 from sandlab.decoding.exact.distributions import kl_divergence as kl_divergence
-from sandlab.decoding.exact.distributions import restricted_law as restricted_law
-from sandlab.decoding.exact.distributions import sampling_law as sampling_law
-from sandlab.decoding.exact.distributions import tokenwise_law as tokenwise_law
+from sandlab.decoding.exact.distributions import restricted_distribution as restricted_distribution
+from sandlab.decoding.exact.distributions import sampling_distribution as sampling_distribution
+from sandlab.decoding.exact.distributions import tokenwise_distribution as tokenwise_distribution
 from sandlab.decoding.exact.distributions import total_variation as total_variation
-from sandlab.decoding.exact.distributions import value_guided_law as value_guided_law
+from sandlab.decoding.exact.distributions import value_guided_distribution as value_guided_distribution
 from sandlab.decoding.exact.trees import TableVerifier as TableVerifier
 from sandlab.decoding.exact.trees import Tree as Tree
 from sandlab.decoding.exact.trees import TreeGenerator as TreeGenerator
 from sandlab.decoding.exact.walks import TreeWalk as TreeWalk
-from sandlab.decoding.exact.walks import first_leaf_law as first_leaf_law
+from sandlab.decoding.exact.walks import first_leaf_distribution as first_leaf_distribution
 from sandlab.decoding.exact.walks import leaf_mass_bound as leaf_mass_bound
 from sandlab.decoding.exact.walks import spectral_gap_formula as spectral_gap_formula
 from sandlab.decoding.generators.base import Generator as Generator
@@ -121,16 +121,16 @@ __all__ = [
     "VerifierQuality",
     "WalkFilm",
     "WorldGenerator",
-    "backtracking_law",
-    "best_of_n_law",
-    "block_best_of_n_law",
+    "backtracking_distribution",
+    "best_of_n_distribution",
+    "block_best_of_n_distribution",
     "compile_grammar",
     "decode_text",
     "draw",
     "draw_quality",
     "draw_trace",
     "faithfulness",
-    "first_leaf_law",
+    "first_leaf_distribution",
     "generator_of",
     "kl_divergence",
     "last_features",
@@ -139,15 +139,15 @@ __all__ = [
     "load_language_model",
     "moments",
     "rejected_prefixes",
-    "restricted_law",
-    "sampling_law",
+    "restricted_distribution",
+    "sampling_distribution",
     "scratchpad_decode",
     "search_prefixes",
     "spectral_gap_formula",
-    "tokenwise_law",
+    "tokenwise_distribution",
     "total_variation",
     "train_probe",
-    "value_guided_law",
+    "value_guided_distribution",
     "verifier_quality",
     "warp_logits",
 ]

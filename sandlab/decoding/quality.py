@@ -1,4 +1,4 @@
-"""How good is a verifier, and how faithful is a decoder to the law it should sample?"""
+"""How good is a verifier, and how faithful is a decoder to the distribution it should sample?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from sandlab import figures
 from sandlab.decoding.decoders.base import Decoder
-from sandlab.decoding.exact.distributions import kl_divergence, restricted_law, total_variation
+from sandlab.decoding.exact.distributions import kl_divergence, restricted_distribution, total_variation
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.errors import integer, require
 
@@ -87,10 +87,10 @@ def draw_quality(axes: Sequence[Axes], quality: VerifierQuality) -> None:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """A decoder's law on a tree beside the target, the model given the language.
+    """A decoder's distribution on a tree beside the target, the model given the language.
 
-    distance     total variation between the law of the complete strings that came out and the target
-    divergence   KL(target ‖ law), infinite if some string of the target never came out
+    distance     total variation between the distribution of the complete strings that came out and the target
+    divergence   KL(target ‖ distribution), infinite if some string of the target never came out
     success      share of runs that ended with a string of positive tilt
     queries      to the model, mean per run
     distinct     different strings among the runs
@@ -118,12 +118,12 @@ def faithfulness(
     whole = done.tokens[done.done & (done.lengths == tree.depth)]
     powers = torch.tensor([tree.tokens**place for place in reversed(range(tree.depth))])
     leaves = (whole * powers).sum(1).numpy()
-    law = np.bincount(leaves, minlength=tree.tokens**tree.depth) / runs
-    target = restricted_law(tree, values[-1])
+    probs = np.bincount(leaves, minlength=tree.tokens**tree.depth) / runs
+    target = restricted_distribution(tree, values[-1])
     return Faithfulness(
-        distance=total_variation(law, target) + (1 - law.sum()) / 2,
-        divergence=kl_divergence(target, law),
-        success=float(law[values[-1] > 0].sum()),
+        distance=total_variation(probs, target) + (1 - probs.sum()) / 2,
+        divergence=kl_divergence(target, probs),
+        success=float(probs[values[-1] > 0].sum()),
         queries=float(done.counters["oracle_calls"].double().mean()),
         distinct=len(np.unique(leaves)),
     )

@@ -1,4 +1,4 @@
-"""Verifiers against scikit-learn, decoders against their exact laws."""
+"""Verifiers against scikit-learn, decoders against their exact distributions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 import sandlab as sl
 from sandlab.decoding.decoders.rejection import Rejection, TokenwiseRejection
 from sandlab.decoding.decoders.sampling import Temperature
-from sandlab.decoding.exact.distributions import kl_divergence, restricted_law, tokenwise_law, total_variation
+from sandlab.decoding.exact.distributions import (
+    kl_divergence,
+    restricted_distribution,
+    tokenwise_distribution,
+    total_variation,
+)
 from sandlab.decoding.exact.trees import Tree
 from sandlab.decoding.quality import draw_quality, faithfulness, verifier_quality
 from sandlab.figures import new
@@ -61,14 +66,14 @@ def test_faithfulness_is_the_distance_between_exact_laws():
     tree = Tree.random(2, 4, rng=sl.rng(0))
     accepted = (np.random.default_rng(1).uniform(size=16) < 0.5).astype(float)
     verdicts = tree.verdicts(accepted)
-    target, mass = restricted_law(tree, accepted), float(tree.reach[-1] @ accepted)
+    target, mass = restricted_distribution(tree, accepted), float(tree.reach[-1] @ accepted)
     exact = faithfulness(Rejection(), tree, verdicts, runs=40_000, rng=sl.rng(1))
     assert exact.distance < 0.02 and exact.success == 1 and exact.distinct == int((target > 0).sum())
     assert exact.queries == pytest.approx(4 / mass, rel=0.05)
     token = faithfulness(TokenwiseRejection(), tree, verdicts, runs=40_000, rng=sl.rng(2))
-    law = tokenwise_law(tree, verdicts)
-    assert token.distance == pytest.approx(total_variation(law, target), abs=0.02)
-    assert token.divergence == pytest.approx(kl_divergence(target, law), abs=0.02)
+    probs = tokenwise_distribution(tree, verdicts)
+    assert token.distance == pytest.approx(total_variation(probs, target), abs=0.02)
+    assert token.divergence == pytest.approx(kl_divergence(target, probs), abs=0.02)
     plain = faithfulness(Temperature(), tree, verdicts, runs=40_000, rng=sl.rng(3))
     assert plain.success == pytest.approx(mass, abs=0.02)
     assert plain.distance == pytest.approx(1 - mass, abs=0.02)

@@ -144,7 +144,7 @@ class Session:
         last = self.tokens[rows, (lengths - 1).clamp(min=0)]
         return full | ((last == self.eos) & (lengths > self.starts[rows]))
 
-    def law(self, rows: Tensor, *, count: bool = True) -> Float[Tensor, "some vocab"]:
+    def next_log_probs(self, rows: Tensor, *, count: bool = True) -> Float[Tensor, "some vocab"]:
         """log p(next) after each of these strings: one query to the generator each."""
         if count:
             self.counters["oracle_calls"][rows] += 1

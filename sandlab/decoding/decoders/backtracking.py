@@ -93,7 +93,7 @@ class Backtracking(Decoder):
         return redo[rows] > 0
 
     def _step(self, session: Session, rows: Tensor, greedy: Tensor) -> None:
-        logprobs = session.law(rows)
+        logprobs = session.next_log_probs(rows)
         letters = logprobs.argmax(1)
         drawn = rows[~greedy]
         if len(drawn):

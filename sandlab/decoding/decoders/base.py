@@ -1,4 +1,4 @@
-"""What every decoding algorithm shares: how it is called, and how a law is sharpened and drawn from."""
+"""What every decoding algorithm shares: how it is called, and how a distribution is sharpened and drawn from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Decoder", "draw", "warp_logits"]
 
 
 def warp_logits(logprobs: Float[Tensor, "row vocab"], temperature: float, top_p: float) -> Float[Tensor, "row vocab"]:
-    """Temperature, then nucleus: log-probabilities (float64) of the law that is sampled from.
+    """Temperature, then nucleus: log-probabilities (float64) of the distribution that is sampled from.
 
     p_T ∝ p^(1/T); then the smallest set of most probable tokens whose probability exceeds top_p is kept and
     renormalised (the token that crosses the threshold stays). T = 0 or top_p = 0 is the most probable token.
@@ -52,7 +52,7 @@ def draw(weights: Float[Tensor, "row option"], uniform: Float[Tensor, "row"]) ->
 class Decoder:
     """An inference algorithm: a frozen set of parameters with `generate`.
 
-    temperature, top_p   how the generator's law is sharpened before it is drawn from
+    temperature, top_p   how the generator's distribution is sharpened before it is drawn from
     """
 
     temperature: float = 1.0
@@ -110,7 +110,7 @@ class Decoder:
 
     def sample_token(self, session: Session, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Ask the generator and draw: the next token of each row and its log-probability under the generator."""
-        logprobs = session.law(rows)
+        logprobs = session.next_log_probs(rows)
         letters = draw(self.sharpen(logprobs).exp(), session.uniform(rows))
         return letters, logprobs.gather(1, letters.unsqueeze(1)).squeeze(1)
 

@@ -27,8 +27,8 @@ def search_prefixes(
         while True:
             order = torch.randint(size, (size,), generator=rng) if repeat else torch.randperm(size, generator=rng)
             prefixes = (order.unsqueeze(1) >> torch.arange(world.length - 2, -1, -1)) & 1
-            law = world.next_logprobs(prefixes, torch.full((size,), world.length - 1))
-            strings = torch.cat([prefixes, law.argmax(1, keepdim=True)], 1)
+            probs = world.next_logprobs(prefixes, torch.full((size,), world.length - 1))
+            strings = torch.cat([prefixes, probs.argmax(1, keepdim=True)], 1)
             hits = torch.as_tensor(world.accepts(strings)).nonzero()
             if len(hits):
                 break

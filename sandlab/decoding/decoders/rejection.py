@@ -21,8 +21,8 @@ __all__ = ["BestOfN", "EarlyAbort", "ExhaustiveSearch", "Rejection", "TokenwiseR
 class Rejection(Decoder):
     """Whole strings until one is accepted by the outcome verifier.
 
-    Output law: the generator's restricted to the accepted set, p(s) ∝ 1[s ∈ A] p(s). Costs D queries per try, hence
-    D/p(A) in expectation. Botta, Li, Mehta, Ash, Zhang & Risteski 2025, Definition of rejection sampling.
+    Output distribution: the generator's restricted to the accepted set, p(s) ∝ 1[s ∈ A] p(s). Costs D queries per try,
+    hence D/p(A) in expectation. Botta, Li, Mehta, Ash, Zhang & Risteski 2025, Definition of rejection sampling.
     """
 
     max_tries: int = 10_000
@@ -55,7 +55,7 @@ class Rejection(Decoder):
 class EarlyAbort(Rejection):
     """Rejection that starts again at the first prefix that cannot be completed.
 
-    Same output law as rejection; on "all zeros" of length D it needs 2^(D+1) − 2 queries instead of D·2^D.
+    Same output distribution as rejection; on "all zeros" of length D it needs 2^(D+1) − 2 queries instead of D·2^D.
     """
 
     def run(self, session: Session) -> None:
@@ -75,8 +75,8 @@ class EarlyAbort(Rejection):
 class TokenwiseRejection(Decoder):
     """At each position, draw tokens until the process verifier accepts one: every draw is one query.
 
-    Output law: ∏ p(t|s) V(st)/Σ_a p(a|s) V(sa), which is not the restricted law. A verifier that knows only the
-    target set, not the generator's support, can leave no acceptable token at all: after `max_draws` draws at one
+    Output distribution: ∏ p(t|s) V(st)/Σ_a p(a|s) V(sa), which is not the restricted one. A verifier that knows only
+    the target set, not the generator's support, can leave no acceptable token at all: after `max_draws` draws at one
     position the string fails. Botta, Li et al. 2025, Definition of tokenwise rejection sampling.
     """
 
@@ -144,8 +144,8 @@ class BestOfN(Decoder):
     """n whole strings, of which the one with the highest verifier score is kept (the earliest among equals).
 
     With F(x) = P(score ≤ x) the best score is x with probability F(x)^n − F(x−)^n, and within one score the string has
-    the generator's law: against a 0/1 verifier, the restricted law but for the probability (1 − p(A))^n that all n
-    candidates are refused. Costs n strings of queries and n questions to the outcome verifier.
+    the generator's distribution: against a 0/1 verifier, the restricted distribution but for the probability (1 −
+    p(A))^n that all n candidates are refused. Costs n strings of queries and n questions to the outcome verifier.
 
     candidates   n
     """

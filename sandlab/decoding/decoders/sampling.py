@@ -13,7 +13,7 @@ __all__ = ["Greedy", "Nucleus", "Sampling", "Temperature"]
 
 @dataclass(frozen=True)
 class Sampling(Decoder):
-    """Token by token from the sharpened law: one query per token."""
+    """Token by token from the sharpened distribution: one query per token."""
 
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1
@@ -38,8 +38,8 @@ class Greedy(Sampling):
 class Temperature(Sampling):
     """Each token from p^(1/T)/Z.
 
-    T = 1 samples the model itself, T → 0 becomes greedy, T > 1 flattens the law. One query a token; the string's law is
-    the product of these conditionals, not p(s)^(1/T)/Z.
+    T = 1 samples the model itself, T → 0 becomes greedy, T > 1 flattens the distribution. One query a token; the
+    string's distribution is the product of these conditionals, not p(s)^(1/T)/Z.
     """
 
     temperature: float = 1.0
@@ -50,8 +50,8 @@ class Temperature(Sampling):
 class Nucleus(Sampling):
     """Each token from the smallest set of most probable ones whose probability exceeds top_p (Holtzman et al. 2020).
 
-    The token that crosses the threshold stays, the rest is dropped and the law renormalised; a temperature is applied
-    first. top_p = 1 samples the model itself, top_p = 0 is greedy. One query a token.
+    The token that crosses the threshold stays, the rest is dropped and the distribution renormalised; a temperature is
+    applied first. top_p = 1 samples the model itself, top_p = 0 is greedy. One query a token.
     """
 
     top_p: float = 0.9

@@ -21,10 +21,11 @@ __all__ = ["VGB", "SinclairJerrum", "ValueGuided"]
 class ValueGuided(Decoder):
     """Each token from π(a|s)·V(s∘a)/Z, never going back: errors of V multiply along the string.
 
-    Output law: ∏ π(s_i|s_<i) V(s_≤i)/Z(s_<i), which is the target π(s)·τ(s)/Z exactly if V(s) = E[tilt | s]. With the
-    0/1 verdicts of a grammar it is the usual masking of tokens, which has the law of tokenwise rejection, not that of
-    the model given the grammar. One query a token and the verifier's number for every next token; a string that no
-    token can continue fails. What errors of V do as strings grow longer: the study verifier/error-amplification.
+    Output distribution: ∏ π(s_i|s_<i) V(s_≤i)/Z(s_<i), which is the target π(s)·τ(s)/Z exactly if V(s) = E[tilt | s].
+    With the 0/1 verdicts of a grammar it is the usual masking of tokens, which has the distribution of tokenwise
+    rejection, not that of the model given the grammar. One query a token and the verifier's number for every next
+    token; a string that no token can continue fails. What errors of V do as strings grow longer: the study
+    verifier/error-amplification.
     """
 
     needs_verifier: ClassVar[bool] = True
@@ -32,7 +33,7 @@ class ValueGuided(Decoder):
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1
         while len(rows := session.running()):
-            logprobs = session.law(rows)
+            logprobs = session.next_log_probs(rows)
             weights = self.sharpen(logprobs).exp() * session.child_values(rows)
             stuck = weights.sum(1) <= 0
             session.finish(rows[stuck], Status.FAILED)
@@ -52,18 +53,18 @@ class VGB(Decoder):
         its parent        with weight V(y)
         its child y∘a     with weight π(a|y)·V(y∘a)
 
-    The walk is reversible; whatever V is inside the tree, the stationary law on complete strings is exactly
+    The walk is reversible; whatever V is inside the tree, the stationary distribution on complete strings is exactly
     proportional to π(y)·τ(y) once V equals the tilt τ there; with a uniform generator and a 0/1 tilt it is the walk of
     Sinclair & Jerrum 1989. Rohatgi, Shetty, Saless, Li, Moitra, Risteski & Foster 2025.
 
-    returns       "first-leaf": the first complete string that is reached (fast, and the law is exact when V is);
-                  "uniform-time": the node after a uniformly drawn number of steps in 1..T, again from the root until
-                  it is a leaf, at most `restarts` times (the version with guarantees);
+    returns       "first-leaf": the first complete string that is reached (fast, and the distribution is exact when V
+                  is); "uniform-time": the node after a uniformly drawn number of steps in 1..T, again from the root
+                  until it is a leaf, at most `restarts` times (the version with guarantees);
                   "final": the node after T steps, complete or not
-    base          π is the generator's law ("model"), or that law restricted to children of positive value and
-                  renormalised ("constrained"). A 0/1 verifier is far from E[tilt | y] when the model gives little
-                  probability to what is allowed, and the walk then drifts back to the root; on the constrained model
-                  the same verifier is balanced, and the leaves follow the constrained model instead
+    base          π is the generator's distribution ("model"), or that distribution restricted to children of positive
+                  value and renormalised ("constrained"). A 0/1 verifier is far from E[tilt | y] when the model gives
+                  little probability to what is allowed, and the walk then drifts back to the root; on the constrained
+                  model the same verifier is balanced, and the leaves follow the constrained model instead
     values        "node": the verifier's number is V(y) itself. "path": it is evidence about the last token, and V(y) is
                   the product of the numbers along y. A verifier that errs then sends the walk back out of a branch in
                   which it says "no" again and again, where a bare V(y) would compare one bad node with the next
@@ -109,16 +110,16 @@ class VGB(Decoder):
             if self.returns == "first-leaf":
                 session.finish(rows[session.complete(rows) & (session.status[rows] == Status.RUNNING)])
 
-    def base_law(self, logprobs: Tensor, values: Tensor) -> Tensor:
-        """π(a|y): the generator's law, sharpened; among the children of positive value only, if constrained."""
-        law = self.proposal(logprobs)
+    def base_probs(self, logprobs: Tensor, values: Tensor) -> Tensor:
+        """π(a|y): the generator's distribution, sharpened; if constrained, among children of positive value only."""
+        probs = self.proposal(logprobs)
         if self.base == "model":
-            return law
-        law = law * (values > 0)
-        return law / law.sum(1, keepdim=True).clamp(min=torch.finfo(law.dtype).tiny)
+            return probs
+        probs = probs * (values > 0)
+        return probs / probs.sum(1, keepdim=True).clamp(min=torch.finfo(probs.dtype).tiny)
 
     def proposal(self, logprobs: Tensor) -> Tensor:
-        """The law that moves to children come from, before the verifier has its say."""
+        """The distribution that moves to children come from, before the verifier has its say."""
         return self.sharpen(logprobs).exp()
 
     def _alarms(self, session: Session, most: Tensor) -> Tensor:
@@ -155,12 +156,12 @@ class VGB(Decoder):
         if not len(rows):
             return
         at_root = session.lengths[rows] == session.prompt_lengths[rows]
-        logprobs = session.law(rows)
+        logprobs = session.next_log_probs(rows)
         values = session.child_values(rows)
         # Along a path, V(y) is a common factor of all weights at y and cancels.
         own = 1.0 if self.values == "path" else node_value[rows, (session.lengths[rows] - 1).clamp(min=0)]
         up = torch.where(at_root, torch.zeros_like(values[:, 0]), own)
-        weights = torch.cat([self.base_law(logprobs, values) * values, up.unsqueeze(1)], 1)
+        weights = torch.cat([self.base_probs(logprobs, values) * values, up.unsqueeze(1)], 1)
         dead = weights.sum(1) <= 0
         weights[dead & ~at_root, -1] = 1.0
         session.finish(rows[dead & at_root], Status.FAILED)
@@ -182,8 +183,8 @@ class VGB(Decoder):
 class SinclairJerrum(VGB):
     """VGB with a uniform generator: V(y)·|Σ|^(H−h) is then an (approximate) number of accepted completions of y.
 
-    The generator's law is not used, only its log-probabilities are reported. With exact counts the first leaf is
-    uniform on the accepted strings; base="constrained" moves uniformly among the children of positive value instead,
+    The generator's distribution is not used, only its log-probabilities are reported. With exact counts the first leaf
+    is uniform on the accepted strings; base="constrained" moves uniformly among the children of positive value instead,
     which is what 0/1 verdicts can do. Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 

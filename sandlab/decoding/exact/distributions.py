@@ -1,4 +1,4 @@
-"""Exact output laws of the decoding algorithms on a tree, by enumeration (float64)."""
+"""Exact output distributions of the decoding algorithms on a tree, by enumeration (float64)."""
 
 from __future__ import annotations
 
@@ -10,87 +10,88 @@ import numpy as np
 from sandlab.decoding.exact.trees import Tree
 
 __all__ = [
-    "backtracking_law",
-    "best_of_n_law",
-    "block_best_of_n_law",
+    "backtracking_distribution",
+    "best_of_n_distribution",
+    "block_best_of_n_distribution",
     "kl_divergence",
-    "restricted_law",
-    "sampling_law",
-    "tokenwise_law",
+    "restricted_distribution",
+    "sampling_distribution",
+    "tokenwise_distribution",
     "total_variation",
-    "value_guided_law",
+    "value_guided_distribution",
 ]
 
 Levels = Sequence[np.ndarray]
 State = tuple[tuple[int, ...], int, int, int]
 
 
-def sampling_law(tree: Tree) -> np.ndarray:
+def sampling_distribution(tree: Tree) -> np.ndarray:
     """p(s) = ∏ p(s_i | s_<i): plain sampling, over the A^H leaves."""
     return tree.reach[-1]
 
 
-def restricted_law(tree: Tree, tilt: np.ndarray) -> np.ndarray:
-    """p(s)·τ(s)/Z: the target. With a 0/1 tilt, the law of rejection sampling."""
+def restricted_distribution(tree: Tree, tilt: np.ndarray) -> np.ndarray:
+    """p(s)·τ(s)/Z: the target. With a 0/1 tilt, the distribution of rejection sampling."""
     weights = tree.reach[-1] * tilt
     return weights / weights.sum()
 
 
-def value_guided_law(tree: Tree, values: Levels) -> np.ndarray:
+def value_guided_distribution(tree: Tree, values: Levels) -> np.ndarray:
     """∏ π(s_i|s_<i) V(s_≤i)/Z(s_<i): tokens drawn with values, never taken back.
 
-    Strings that can meet a node without any positive continuation make the law sum to less than 1: the rest fails.
+    Strings that can meet a node without any positive continuation make the distribution sum to less than 1: the rest
+    fails.
     """
     reach = np.ones(1)
-    for law, below in zip(tree.laws, values[1:]):
-        weights = law * below.reshape(law.shape)
+    for probs, below in zip(tree.probs, values[1:]):
+        weights = probs * below.reshape(probs.shape)
         total = weights.sum(1, keepdims=True)
         reach = (reach[:, None] * np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)).ravel()
     return reach
 
 
-def tokenwise_law(tree: Tree, verdicts: Levels) -> np.ndarray:
+def tokenwise_distribution(tree: Tree, verdicts: Levels) -> np.ndarray:
     """∏ p(s_i|s_<i) 1[V(s_≤i)=1]/Σ_a p(a|s_<i) 1[V(s_<i a)=1]: tokenwise rejection is value-guided by verdicts."""
-    return value_guided_law(tree, verdicts)
+    return value_guided_distribution(tree, verdicts)
 
 
-def best_of_n_law(tree: Tree, scores: np.ndarray, n: int) -> np.ndarray:
+def best_of_n_distribution(tree: Tree, scores: np.ndarray, n: int) -> np.ndarray:
     """Law of the highest-scored of n independent strings, the earliest among equals.
 
     With F(x) = P(score ≤ x): the best score is x with probability F(x)^n − F(x−)^n, and within one score the winner
-    has the generator's law.
+    has the generator's probs.
     """
-    law = tree.reach[-1]
-    return _best(law, scores, n)
+    probs = tree.reach[-1]
+    return _best(probs, scores, n)
 
 
-def block_best_of_n_law(tree: Tree, values: Levels, n: int, block: int) -> np.ndarray:
+def block_best_of_n_distribution(tree: Tree, values: Levels, n: int, block: int) -> np.ndarray:
     """Best of n, block by block: candidates of `block` tokens, scored by the value of the node they end in."""
     reach, level = np.ones(1), 0
     while level < tree.depth:
         step = min(block, tree.depth - level)
         chunk = np.ones((len(reach), 1))
         for depth in range(level, level + step):
-            chunk = (chunk.reshape(-1, 1) * tree.laws[depth]).reshape(len(reach), -1)
+            chunk = (chunk.reshape(-1, 1) * tree.probs[depth]).reshape(len(reach), -1)
         scores = values[level + step].reshape(chunk.shape)
-        reach = np.concatenate([start * _best(law, score, n) for start, law, score in zip(reach, chunk, scores)])
+        reach = np.concatenate([start * _best(probs, score, n) for start, probs, score in zip(reach, chunk, scores)])
         level += step
     return reach
 
 
-def _best(law: np.ndarray, scores: np.ndarray, n: int) -> np.ndarray:
-    result = np.zeros_like(law)
+def _best(probs: np.ndarray, scores: np.ndarray, n: int) -> np.ndarray:
+    result = np.zeros_like(probs)
     below = 0.0
     for score in np.unique(scores):
         same = scores == score
-        mass = law[same].sum()
+        mass = probs[same].sum()
         if mass > 0:
-            result[same] = law[same] / mass * ((below + mass) ** n - below**n)
+            result[same] = probs[same] / mass * ((below + mass) ** n - below**n)
         below += mass
     return result
 
 
-def backtracking_law(
+def backtracking_distribution(
     tree: Tree,
     values: Levels,
     *,
@@ -119,23 +120,23 @@ def backtracking_law(
         return node[:kept], left - 1, stride if redo == "argmax" else 0, erased
 
     @cache
-    def law_from(node: tuple[int, ...], left: int, rewrite: int, erased: int) -> np.ndarray:
+    def distribution_from(node: tuple[int, ...], left: int, rewrite: int, erased: int) -> np.ndarray:
         if len(node) == depth:
             return np.eye(1, size**depth, number(node)).ravel()
         if check == "before" and refused(node, left):
             node, left, rewrite, erased = back(node, left, erased)
-        law = tree.laws[len(node)][number(node)]
+        probs = tree.probs[len(node)][number(node)]
         greedy = rewrite > 0 or len(node) < erased
         total = np.zeros(size**depth)
-        for token, probability in enumerate(np.eye(1, size, int(law.argmax())).ravel() if greedy else law):
+        for token, probability in enumerate(np.eye(1, size, int(probs.argmax())).ravel() if greedy else probs):
             child = (*node, token)
             again = check == "after" and not greedy and refused(child, left)
             following = back(child, left, erased) if again else (child, left, max(rewrite - 1, 0), erased)
             if probability > 0:
-                total += probability * law_from(*following)
+                total += probability * distribution_from(*following)
         return total
 
-    return law_from((), quota, 0, 0)
+    return distribution_from((), quota, 0, 0)
 
 
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:

@@ -21,33 +21,33 @@ __all__ = ["TableVerifier", "Tree", "TreeGenerator"]
 class Tree:
     """A generator of strings of length H over A tokens, as tables of conditional probabilities.
 
-    laws[h][node] is the law of the next token after the h-token prefix number `node`; prefixes of one length are
-    numbered as base-A numbers, first token most significant. Node tables below (values, verdicts) have the same form:
-    one array of A^h numbers for each h = 0..H.
+    probs[h][node] is the distribution of the next token after the h-token prefix number `node`; prefixes of one length
+    are numbered as base-A numbers, first token most significant. Node tables below (values, verdicts) have the same
+    form: one array of A^h numbers for each h = 0..H.
     """
 
-    laws: tuple[np.ndarray, ...]
+    probs: tuple[np.ndarray, ...]
 
     def __post_init__(self) -> None:
-        if not self.laws:
-            raise BadInput("a tree needs at least one level: give laws for prefixes of length 0")
-        for level, law in enumerate(self.laws):
-            if law.shape != (self.tokens**level, self.tokens) or not np.allclose(law.sum(1), 1):
+        if not self.probs:
+            raise BadInput("a tree needs at least one level: give distributions for prefixes of length 0")
+        for level, probs in enumerate(self.probs):
+            if probs.shape != (self.tokens**level, self.tokens) or not np.allclose(probs.sum(1), 1):
                 raise BadInput(
-                    f"level {level} needs {self.tokens**level} laws over {self.tokens} tokens, got shape {law.shape}"
+                    f"level {level} needs {self.tokens**level} rows of {self.tokens} probabilities, got {probs.shape}"
                 )
 
     @classmethod
     def random(cls, tokens: int, depth: int, *, rng: torch.Generator, concentration: float = 1.0) -> Tree:
-        """Every next-token law drawn from a symmetric Dirichlet."""
+        """Every next-token distribution drawn from a symmetric Dirichlet."""
         integer("tokens", tokens, low=1)
         integer("depth", depth, low=1)
         gamma = torch.full((tokens,), concentration, dtype=torch.float64)
-        laws = []
+        tables = []
         for level in range(depth):
             shares = torch._standard_gamma(gamma.expand(tokens**level, tokens), generator=rng).numpy()
-            laws.append(shares / shares.sum(1, keepdims=True))
-        return cls(tuple(laws))
+            tables.append(shares / shares.sum(1, keepdims=True))
+        return cls(tuple(tables))
 
     @classmethod
     def uniform(cls, tokens: int, depth: int) -> Tree:
@@ -56,18 +56,18 @@ class Tree:
 
     @property
     def tokens(self) -> int:
-        return self.laws[0].shape[-1]
+        return self.probs[0].shape[-1]
 
     @property
     def depth(self) -> int:
-        return len(self.laws)
+        return len(self.probs)
 
     @cached_property
     def reach(self) -> list[np.ndarray]:
         """π(y) of every node: the probability that the generator passes through it."""
         levels = [np.ones(1)]
-        for law in self.laws:
-            levels.append((levels[-1][:, None] * law).ravel())
+        for probs in self.probs:
+            levels.append((levels[-1][:, None] * probs).ravel())
         return levels
 
     def strings(self) -> np.ndarray:
@@ -77,8 +77,8 @@ class Tree:
     def values(self, tilt: np.ndarray) -> list[np.ndarray]:
         """V*(y) = E[tilt of the complete string | y] = Σ_a π(a|y) V*(y∘a), from a tilt of the leaves."""
         levels = [np.asarray(tilt, dtype=np.float64)]
-        for law in reversed(self.laws):
-            levels.append((law * levels[-1].reshape(law.shape)).sum(1))
+        for probs in reversed(self.probs):
+            levels.append((probs * levels[-1].reshape(probs.shape)).sum(1))
         return levels[::-1]
 
     def verdicts(self, accepted: np.ndarray) -> list[np.ndarray]:
@@ -96,7 +96,7 @@ class TreeGenerator(Generator):
         super().__init__()
         self.tree, self.vocab = tree, tree.tokens
         with np.errstate(divide="ignore"):
-            self.table = torch.from_numpy(np.log(np.concatenate(tree.laws)))
+            self.table = torch.from_numpy(np.log(np.concatenate(tree.probs)))
 
     def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self.table[node_numbers(tokens, lengths, self.vocab)]

@@ -1,4 +1,4 @@
-"""Value-guided sampling with backtracking on a tree, solved exactly: stationary law, gap, first leaf."""
+"""Value-guided sampling with backtracking on a tree, solved exactly: stationary distribution, gap, first leaf."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse.linalg import spsolve
 from sandlab.decoding.exact.trees import Tree
 from sandlab.errors import BadInput
 
-__all__ = ["TreeWalk", "first_leaf_law", "leaf_mass_bound", "spectral_gap_formula"]
+__all__ = ["TreeWalk", "first_leaf_distribution", "leaf_mass_bound", "spectral_gap_formula"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ class TreeWalk:
         return float(totals[-1] / (2 * sum(totals)))
 
     @property
-    def leaf_law(self) -> np.ndarray:
-        """The stationary law given a leaf: ∝ π(y)V(y), hence the target whenever V is the tilt on leaves."""
+    def leaf_distribution(self) -> np.ndarray:
+        """The stationary distribution given a leaf: ∝ π(y)V(y), hence the target whenever V is the tilt on leaves."""
         return self.conductances[-1] / self.conductances[-1].sum()
 
     @property
@@ -89,19 +89,19 @@ class TreeWalk:
             1 - eigh((symmetric + symmetric.T) / 2, eigvals_only=True, subset_by_index=(size - 2, size - 2))[0]
         )
 
-    def law_after(self, steps: int) -> np.ndarray:
+    def distribution_after(self, steps: int) -> np.ndarray:
         """Law over all nodes after so many steps from the root."""
-        law = np.eye(1, len(self.levels)).ravel()
+        probs = np.eye(1, len(self.levels)).ravel()
         for _ in range(steps):
-            law = law @ self.transition
-        return law
+            probs = probs @ self.transition
+        return probs
 
-    def uniform_time_leaf_law(self, steps: int) -> np.ndarray:
+    def uniform_time_leaf_distribution(self, steps: int) -> np.ndarray:
         """Law of the node at a uniformly drawn time in 1..T, given that it is a leaf."""
-        law, total = np.eye(1, len(self.levels)).ravel(), np.zeros(len(self.levels))
+        probs, total = np.eye(1, len(self.levels)).ravel(), np.zeros(len(self.levels))
         for _ in range(steps):
-            law = law @ self.transition
-            total += law
+            probs = probs @ self.transition
+            total += probs
         leaves = total[self.levels == self.tree.depth]
         return leaves / leaves.sum()
 
@@ -115,7 +115,7 @@ class TreeWalk:
         return visits @ self.transition[inner][:, leaves], float(visits.sum())
 
 
-def first_leaf_law(tree: Tree, values: Sequence[np.ndarray]) -> np.ndarray:
+def first_leaf_distribution(tree: Tree, values: Sequence[np.ndarray]) -> np.ndarray:
     """Law of the first leaf by series-parallel reduction of the electrical network; linear time, for deep trees.
 
     C(y) = Σ_a c(ya)·C(ya)/(c(ya) + C(ya)), with C = ∞ at leaves: the conductance from y down to the leaves. The
@@ -128,12 +128,12 @@ def first_leaf_law(tree: Tree, values: Sequence[np.ndarray]) -> np.ndarray:
         down = terms[level + 1].reshape(-1, tree.tokens).sum(1)
         edge = conductances[level]
         terms[level] = np.divide(edge * down, edge + down, out=np.zeros_like(edge), where=edge + down > 0)
-    law = np.ones(1)
+    probs = np.ones(1)
     for level in range(1, tree.depth + 1):
-        split = terms[level].reshape(len(law), tree.tokens)
+        split = terms[level].reshape(len(probs), tree.tokens)
         total = split.sum(1, keepdims=True)
-        law = (law[:, None] * np.divide(split, total, out=np.zeros_like(split), where=total > 0)).ravel()
-    return law
+        probs = (probs[:, None] * np.divide(split, total, out=np.zeros_like(split), where=total > 0)).ravel()
+    return probs
 
 
 def spectral_gap_formula(depth: int) -> float:

@@ -1,4 +1,4 @@
-"""What a decoder asks of a language model: the law of the next token after each of many prefixes."""
+"""What a decoder asks of a language model: the distribution of the next token after each of many prefixes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Generator:
     one row need not grow: a cache must notice by itself when the end of a string was erased.
 
     `evaluations` counts the prefixes that were computed. It never exceeds the decoder's `oracle_calls`, and is lower
-    where a decoder draws twice from the same law.
+    where a decoder draws twice from the same probs.
     """
 
     vocab: int
@@ -51,7 +51,7 @@ class Generator:
 
 
 class WorldGenerator(Generator):
-    """The law of a world as the generator: for worlds that know `next_logprobs(tokens, lengths)`."""
+    """The distribution of a world as the generator: for worlds that know `next_logprobs(tokens, lengths)`."""
 
     def __init__(self, world: Any, device: str | torch.device = "cpu") -> None:
         super().__init__()

@@ -46,8 +46,8 @@ class CachedGenerator(Generator):
     """The bookkeeping of a generator with a cache: what each row has read, and what must be read anew.
 
     Asked about a prefix, it compares it with what the row has read, forgets the rest and feeds what is missing. The
-    last law and features of each row are kept, so that a verifier that reads the network and a decoder that samples
-    from it cost one pass together. Memory per string: one cache of `capacity` tokens.
+    last log-probabilities and features of each row are kept, so that a verifier that reads the network and a decoder
+    that samples from it cost one pass together. Memory per string: one cache of `capacity` tokens.
 
     A subclass gives `_open`, which makes a cache, and `_run`, which feeds tokens to it.
     """
@@ -143,7 +143,7 @@ class CachedGenerator(Generator):
         own = torch.unique(rows)
         first = torch.zeros_like(own)
         first[torch.searchsorted(own, rows)] = torch.arange(len(rows), device=rows.device)
-        # The parents must have been read; their laws are needed anyway by whoever compares children.
+        # The parents must have been read; their distributions are needed anyway by whoever compares children.
         self._catch_up(tokens[first], lengths[first] - 1, own)
         self.evaluations += len(rows)
         last = tokens.gather(1, (lengths - 1).unsqueeze(1))

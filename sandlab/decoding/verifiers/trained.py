@@ -112,8 +112,8 @@ def _accuracy(network: ProbeNetwork, features: Tensor, labels: Tensor) -> float:
 class ProbeVerifier(Verifier):
     """V(s) = the probe's P(correct) from the generator's activation `point` at the last token of s.
 
-    The activation comes from the pass that gives the law of the next token, so that a prefix that is kept costs one
-    evaluation of the network in all. Asked only at the ends of lines it is a block verifier.
+    The activation comes from the pass that gives the distribution of the next token, so that a prefix that is kept
+    costs one evaluation of the network in all. Asked only at the ends of lines it is a block verifier.
     """
 
     def __init__(self, generator: Generator, point: str, network: ProbeNetwork) -> None:

@@ -29,10 +29,10 @@ class Fixed(Generator):
         self.end, self.wall = end, wall
 
     def _law(self, tokens, lengths, rows):
-        law = torch.tensor([0.6, 0.4 - self.end, 0.0, self.end], dtype=torch.float64).expand(len(lengths), 4).clone()
+        probs = torch.tensor([0.6, 0.4 - self.end, 0.0, self.end], dtype=torch.float64).expand(len(lengths), 4).clone()
         if self.wall is not None:
-            law[lengths >= self.wall] = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=torch.float64)
-        return law.log()
+            probs[lengths >= self.wall] = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=torch.float64)
+        return probs.log()
 
 
 def no_ones(tokens, lengths):

@@ -13,33 +13,33 @@ from sandlab.decoding._session.streams import Streams, mix
 from sandlab.decoding.decoders.base import draw, warp_logits
 
 
-def nucleus(law: np.ndarray, top_p: float) -> np.ndarray:
-    order = sorted(range(len(law)), key=lambda token: -law[token])
+def nucleus(probs: np.ndarray, top_p: float) -> np.ndarray:
+    order = sorted(range(len(probs)), key=lambda token: -probs[token])
     kept, total = [], 0.0
     for token in order:
         kept.append(token)
-        total += law[token]
+        total += probs[token]
         if total > top_p:
             break
-    result = np.zeros_like(law)
-    result[kept] = law[kept]
+    result = np.zeros_like(probs)
+    result[kept] = probs[kept]
     return result / result.sum()
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.floats(0.3, 2.0))
 def test_temperature_then_nucleus(seed, top_p, temperature):
-    law = np.random.default_rng(seed).dirichlet(np.ones(7))
-    sharp = law ** (1 / temperature)
+    probs = np.random.default_rng(seed).dirichlet(np.ones(7))
+    sharp = probs ** (1 / temperature)
     expected = nucleus(sharp / sharp.sum(), top_p)
-    ours = warp_logits(torch.from_numpy(np.log(law))[None], temperature, top_p).exp().numpy()[0]
+    ours = warp_logits(torch.from_numpy(np.log(probs))[None], temperature, top_p).exp().numpy()[0]
     assert np.allclose(ours, expected, atol=1e-12)
 
 
 def test_no_temperature_and_no_nucleus_are_the_most_probable_token():
     logprobs = torch.log(torch.tensor([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))
-    for law in (warp_logits(logprobs, 0.0, 1.0), warp_logits(logprobs, 1.0, 0.0)):
-        assert law.exp().tolist() == [[0, 1, 0], [0, 0, 1]]
+    for probs in (warp_logits(logprobs, 0.0, 1.0), warp_logits(logprobs, 1.0, 0.0)):
+        assert probs.exp().tolist() == [[0, 1, 0], [0, 0, 1]]
     assert torch.allclose(warp_logits(logprobs, 1.0, 1.0).exp().float(), logprobs.exp())
 
 

@@ -13,13 +13,13 @@ from sandlab.decoding.decoders.rejection import BestOfN, ExhaustiveSearch, Rejec
 from sandlab.decoding.decoders.sampling import Sampling
 from sandlab.decoding.decoders.walks import VGB, ValueGuided
 from sandlab.decoding.exact.distributions import (
-    backtracking_law,
-    best_of_n_law,
-    block_best_of_n_law,
+    backtracking_distribution,
+    best_of_n_distribution,
+    block_best_of_n_distribution,
     kl_divergence,
-    restricted_law,
-    sampling_law,
-    tokenwise_law,
+    restricted_distribution,
+    sampling_distribution,
+    tokenwise_distribution,
     total_variation,
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
@@ -48,14 +48,14 @@ def run(decoder, tree: Tree, levels, runs: int, seed: int = 1):
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
 def test_the_law_of_tokenwise_rejection_is_not_the_restricted_one(tokens, depth):
     tree, accepted, _ = instance(tokens, depth)
-    law = tokenwise_law(tree, tree.verdicts(accepted))
-    assert total_variation(law, restricted_law(tree, accepted)) > 0.01
-    assert kl_divergence(restricted_law(tree, accepted), law) > 0
+    probs = tokenwise_distribution(tree, tree.verdicts(accepted))
+    assert total_variation(probs, restricted_distribution(tree, accepted)) > 0.01
+    assert kl_divergence(restricted_distribution(tree, accepted), probs) > 0
 
 
 def test_block_best_of_n_with_one_block_is_best_of_n():
     tree, _, noisy = instance(3, 4)
-    assert np.allclose(block_best_of_n_law(tree, noisy, 4, 4), best_of_n_law(tree, noisy[-1], 4))
+    assert np.allclose(block_best_of_n_distribution(tree, noisy, 4, 4), best_of_n_distribution(tree, noisy[-1], 4))
 
 
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
@@ -109,9 +109,9 @@ def test_backtracking_without_quota_is_plain_sampling_with_the_same_random_numbe
 def test_backtracking_by_one_token_without_argmax_and_with_a_large_quota_is_tokenwise_rejection():
     tree = Tree.random(2, 4, rng=sl.rng(3), concentration=6.0)
     verdicts = tree.verdicts(instance(2, 4)[1])
-    limit = tokenwise_law(tree, verdicts)
-    laws = [backtracking_law(tree, verdicts, quota=quota, stride=1, redo="none") for quota in (0, 4, 100)]
-    distances = [total_variation(law, limit) for law in laws]
+    limit = tokenwise_distribution(tree, verdicts)
+    tables = [backtracking_distribution(tree, verdicts, quota=quota, stride=1, redo="none") for quota in (0, 4, 100)]
+    distances = [total_variation(probs, limit) for probs in tables]
     assert distances[0] > distances[1] > 1e-3
     assert distances[2] < 1e-8
 
@@ -141,4 +141,4 @@ def test_log_probability_of_the_result_is_that_of_the_generator_itself():
     tree, accepted, _ = instance(3, 4)
     done = run(Backtracking(quota=2, stride=2, temperature=0.7), tree, tree.verdicts(accepted), 200)
     place = (done.tokens * torch.tensor([27, 9, 3, 1])).sum(1)
-    assert np.allclose(done.logprob.numpy(), np.log(sampling_law(tree))[place])
+    assert np.allclose(done.logprob.numpy(), np.log(sampling_distribution(tree))[place])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sandlab as sl
-from sandlab.decoding.exact.distributions import restricted_law, total_variation, value_guided_law
+from sandlab.decoding.exact.distributions import restricted_distribution, total_variation, value_guided_distribution
 from sandlab.decoding.exact.trees import Tree
-from sandlab.decoding.exact.walks import TreeWalk, first_leaf_law, leaf_mass_bound, spectral_gap_formula
+from sandlab.decoding.exact.walks import TreeWalk, first_leaf_distribution, leaf_mass_bound, spectral_gap_formula
 
 SHAPES = [(2, 4), (3, 3), (2, 6)]
 
@@ -40,7 +40,7 @@ def test_transition_probabilities_are_those_of_the_algorithm(tokens, depth):
     tree, _, values = instance(tokens, depth, noise=1.0)
     matrix = TreeWalk(tree, values).transition.toarray()
     node = 2  # the prefix that is the second token alone
-    weights = np.append(tree.laws[1][1] * values[2][tokens : 2 * tokens], values[1][1])
+    weights = np.append(tree.probs[1][1] * values[2][tokens : 2 * tokens], values[1][1])
     expected = 0.5 * weights / weights.sum()
     children = [tokens * node + 1 + letter for letter in range(tokens)]
     assert np.allclose(matrix[node, [*children, 0]], expected)
@@ -52,8 +52,8 @@ def test_leaves_follow_the_target_whatever_the_values_inside(tokens, depth):
     tree, tilt, values = instance(tokens, depth, noise=1.0)
     walk = TreeWalk(tree, values)
     leaves = walk.stationary[walk.levels == depth]
-    assert total_variation(leaves / leaves.sum(), restricted_law(tree, tilt)) < 1e-10
-    assert total_variation(walk.leaf_law, restricted_law(tree, tilt)) < 1e-10
+    assert total_variation(leaves / leaves.sum(), restricted_distribution(tree, tilt)) < 1e-10
+    assert total_variation(walk.leaf_distribution, restricted_distribution(tree, tilt)) < 1e-10
     assert leaves.sum() == pytest.approx(walk.leaf_mass, abs=1e-12)
 
 
@@ -82,11 +82,11 @@ def test_leaf_mass_is_above_its_bound_when_values_are_not_too_large(seed):
 def test_exact_values_make_the_level_a_reflecting_walk(tokens, depth, steps, gap):
     tree, tilt, values = instance(tokens, depth, noise=0.0)
     walk = TreeWalk(tree, values)
-    law, expected = walk.first_leaf
+    probs, expected = walk.first_leaf
     assert expected == pytest.approx(steps, abs=1e-9) and steps == 2 * depth**2
     assert walk.gap == pytest.approx(spectral_gap_formula(depth), abs=1e-10)
     assert walk.gap == pytest.approx(gap, abs=1e-5)
-    assert total_variation(law, restricted_law(tree, tilt)) < 1e-10
+    assert total_variation(probs, restricted_distribution(tree, tilt)) < 1e-10
 
 
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
@@ -103,16 +103,16 @@ def test_gap_is_that_of_a_dense_eigenvalue_solver(tokens, depth):
 def test_network_reduction_gives_the_law_of_the_linear_solve(tokens, depth):
     tree, tilt, values = instance(tokens, depth, noise=1.0)
     values[-1] = np.where(tilt < 0.4, 0.0, tilt)
-    assert total_variation(TreeWalk(tree, values).first_leaf[0], first_leaf_law(tree, values)) < 1e-12
+    assert total_variation(TreeWalk(tree, values).first_leaf[0], first_leaf_distribution(tree, values)) < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("tokens", "depth"), SHAPES)
 def test_with_noisy_values_the_first_leaf_errs_less_than_sampling_without_backtracking(tokens, depth, seed):
     tree, tilt, values = instance(tokens, depth, noise=1.0, seed=seed)
-    target = restricted_law(tree, tilt)
-    first = total_variation(first_leaf_law(tree, values), target)
-    assert 1e-3 < first < total_variation(value_guided_law(tree, values), target)
+    target = restricted_distribution(tree, tilt)
+    first = total_variation(first_leaf_distribution(tree, values), target)
+    assert 1e-3 < first < total_variation(value_guided_distribution(tree, values), target)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,13 @@ def test_last_token_bias_amplifies_without_backtracking_and_not_with_it(depth, e
     biased = [np.tile([1 + error, 1 - error], 2 ** (level - 1)) for level in range(1, depth)]
     values = [np.ones(1), *biased, np.ones(2**depth)]
     uniform = np.full(2**depth, 2.0**-depth)
-    assert total_variation(value_guided_law(tree, values), uniform) == pytest.approx(guided, abs=1e-4)
-    assert total_variation(first_leaf_law(tree, values), uniform) == pytest.approx(walk, abs=1e-4)
-    assert total_variation(TreeWalk(tree, values).leaf_law, uniform) < 1e-12
+    assert total_variation(value_guided_distribution(tree, values), uniform) == pytest.approx(guided, abs=1e-4)
+    assert total_variation(first_leaf_distribution(tree, values), uniform) == pytest.approx(walk, abs=1e-4)
+    assert total_variation(TreeWalk(tree, values).leaf_distribution, uniform) < 1e-12
 
 
 def test_a_tree_refuses_tables_of_the_wrong_shape():
-    with pytest.raises(sl.BadInput, match="level 1 needs 2 laws over 2 tokens"):
+    with pytest.raises(sl.BadInput, match="level 1 needs 2 distributions over 2 tokens"):
         Tree((np.full((1, 2), 0.5), np.full((3, 2), 0.5)))
     with pytest.raises(sl.BadInput, match="one number per node"):
         TreeWalk(Tree.uniform(2, 2), [np.ones(1), np.ones(2)])

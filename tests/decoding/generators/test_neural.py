@@ -69,7 +69,7 @@ def test_the_network_is_evaluated_once_per_query():
         generator = ModelGenerator(network)
         done = decoder.generate(generator, starts, verifier=LanguageVerifier(WORLD), max_new=room, eos=5, rng=sl.rng(2))
         assert generator.evaluations == done.total("oracle_calls")
-    # A second draw from the same law is a query, but no second evaluation.
+    # A second draw from the same distribution is a query, but no second evaluation.
     generator = ModelGenerator(network)
     done = TokenwiseRejection(max_draws=20).generate(
         generator, starts, verifier=LanguageVerifier(WORLD), max_new=room, eos=5, rng=sl.rng(2)
@@ -98,7 +98,7 @@ EVERY = [
 
 
 class Watched(ModelGenerator):
-    """Notes every law that is asked for."""
+    """Notes every distribution that is asked for."""
 
     def __init__(self, network) -> None:
         super().__init__(network)
@@ -159,12 +159,12 @@ def test_features_and_laws_of_one_prefix_cost_one_evaluation_and_equal_the_recor
     lengths, rows = torch.tensor([len(row) for row in starts]), torch.arange(8)
     generator = ModelGenerator(network, points=["layers.0.resid_post", "ln_final"])
     generator.start(8, 14)
-    law = generator.next_logprobs(tokens, lengths, rows)
+    probs = generator.next_logprobs(tokens, lengths, rows)
     for point in ("layers.0.resid_post", "ln_final"):
         expected = RecomputingGenerator(network).features(tokens, lengths, rows, point)
         assert torch.allclose(generator.features(tokens, lengths, rows, point), expected, atol=1e-5)
     assert generator.evaluations == 8
-    assert torch.allclose(law, RecomputingGenerator(network)._law(tokens, lengths, rows), atol=1e-5)
+    assert torch.allclose(probs, RecomputingGenerator(network)._law(tokens, lengths, rows), atol=1e-5)
 
 
 def test_children_of_a_prefix_are_read_into_copies_of_the_cache():

@@ -1,4 +1,4 @@
-"""Every algorithm's empirical law against its exact law on random trees, by chi-square at level 1e-3.
+"""Every algorithm's empirical distribution against its exact distribution on random trees, by chi-square at level 1e-3.
 
 Twenty thousand runs on small trees; under `make test-full` a hundred thousand runs on trees of depth 6.
 """
@@ -23,16 +23,16 @@ from sandlab.decoding.decoders.rejection import BestOfN, EarlyAbort, ExhaustiveS
 from sandlab.decoding.decoders.sampling import Greedy, Nucleus, Temperature
 from sandlab.decoding.decoders.walks import VGB, SinclairJerrum, ValueGuided
 from sandlab.decoding.exact.distributions import (
-    backtracking_law,
-    best_of_n_law,
-    block_best_of_n_law,
-    restricted_law,
-    sampling_law,
-    tokenwise_law,
-    value_guided_law,
+    backtracking_distribution,
+    best_of_n_distribution,
+    block_best_of_n_distribution,
+    restricted_distribution,
+    sampling_distribution,
+    tokenwise_distribution,
+    value_guided_distribution,
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator, node_numbers
-from sandlab.decoding.exact.walks import TreeWalk, first_leaf_law
+from sandlab.decoding.exact.walks import TreeWalk, first_leaf_distribution
 
 Levels = list[np.ndarray]
 
@@ -67,7 +67,7 @@ class Instance:
 
 @cache
 def instance(tokens: int, depth: int) -> Instance:
-    tree = Tree.random(tokens, depth, rng=sl.rng(tokens, "law", depth))
+    tree = Tree.random(tokens, depth, rng=sl.rng(tokens, "probs", depth))
     chance = np.random.default_rng((tokens, depth))
     accepted = (chance.uniform(size=tokens**depth) < 0.4).astype(float)
     accepted[-1] = 1.0
@@ -76,31 +76,31 @@ def instance(tokens: int, depth: int) -> Instance:
     return Instance(tree, accepted, [*noisy[:-1], accepted], evidence)
 
 
-# -- exact laws that are not those of one formula --------------------------------------------------------------------
+# -- exact tables that are not those of one formula --------------------------------------------------------------------
 
 
 def sharpened(tree: Tree, temperature: float, top_p: float) -> Tree:
-    """Every law of the tree by temperature and nucleus, one law at a time."""
+    """Every distribution of the tree by temperature and nucleus, one distribution at a time."""
 
-    def one(law: np.ndarray) -> np.ndarray:
-        sharp = law ** (1 / temperature) / (law ** (1 / temperature)).sum()
+    def one(probs: np.ndarray) -> np.ndarray:
+        sharp = probs ** (1 / temperature) / (probs ** (1 / temperature)).sum()
         order = np.argsort(-sharp)
         kept = order[: int(np.argmax(np.cumsum(sharp[order]) > top_p)) + 1] if top_p < 1 else order
         cut = np.zeros_like(sharp)
         cut[kept] = sharp[kept]
         return cut / cut.sum()
 
-    return Tree(tuple(np.stack([one(law) for law in laws]) for laws in tree.laws))
+    return Tree(tuple(np.stack([one(probs) for probs in tables]) for tables in tree.probs))
 
 
 def constrained(tree: Tree, values: Levels) -> Tree:
-    """Every law restricted to children of positive value; where there is none, it does not matter."""
-    laws = []
-    for law, below in zip(tree.laws, values[1:]):
-        kept = law * (below.reshape(law.shape) > 0)
+    """Every distribution restricted to children of positive value; where there is none, it does not matter."""
+    tables = []
+    for probs, below in zip(tree.probs, values[1:]):
+        kept = probs * (below.reshape(probs.shape) > 0)
         total = kept.sum(1, keepdims=True)
-        laws.append(np.where(total > 0, kept / np.where(total > 0, total, 1), law))
-    return Tree(tuple(laws))
+        tables.append(np.where(total > 0, kept / np.where(total > 0, total, 1), probs))
+    return Tree(tuple(tables))
 
 
 def along_paths(values: Levels, tokens: int) -> Levels:
@@ -111,10 +111,10 @@ def along_paths(values: Levels, tokens: int) -> Levels:
     return products
 
 
-def greedy_law(tree: Tree) -> np.ndarray:
+def greedy_distribution(tree: Tree) -> np.ndarray:
     node = 0
-    for laws in tree.laws:
-        node = node * tree.tokens + int(laws[node].argmax())
+    for tables in tree.probs:
+        node = node * tree.tokens + int(tables[node].argmax())
     return np.eye(1, tree.tokens**tree.depth, node).ravel()
 
 
@@ -134,11 +134,11 @@ Say = Callable[[Instance], Levels | None]
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm, what its verifier says, and its exact law over the leaves or over all nodes."""
+    """An algorithm, what its verifier says, and its exact distribution over the leaves or over all nodes."""
 
     decoder: sl.decoding.Decoder
     says: Say
-    law: Law
+    probs: Law
 
 
 def nothing(each: Instance) -> None:
@@ -154,39 +154,49 @@ def noisy(each: Instance) -> Levels:
 
 
 def backtracking(**options) -> Case:
-    return Case(Backtracking(**options), verdicts, lambda each: backtracking_law(each.tree, each.verdicts, **options))
+    return Case(
+        Backtracking(**options), verdicts, lambda each: backtracking_distribution(each.tree, each.verdicts, **options)
+    )
 
 
 CASES = {
-    "greedy": Case(Greedy(), nothing, lambda each: greedy_law(each.tree)),
-    "plain sampling": Case(Temperature(), nothing, lambda each: sampling_law(each.tree)),
-    "temperature": Case(Temperature(temperature=0.6), nothing, lambda each: sampling_law(sharpened(each.tree, 0.6, 1))),
-    "high temperature": Case(
-        Temperature(temperature=1.7), nothing, lambda each: sampling_law(sharpened(each.tree, 1.7, 1))
+    "greedy": Case(Greedy(), nothing, lambda each: greedy_distribution(each.tree)),
+    "plain sampling": Case(Temperature(), nothing, lambda each: sampling_distribution(each.tree)),
+    "temperature": Case(
+        Temperature(temperature=0.6), nothing, lambda each: sampling_distribution(sharpened(each.tree, 0.6, 1))
     ),
-    "nucleus": Case(Nucleus(top_p=0.8), nothing, lambda each: sampling_law(sharpened(each.tree, 1, 0.8))),
+    "high temperature": Case(
+        Temperature(temperature=1.7), nothing, lambda each: sampling_distribution(sharpened(each.tree, 1.7, 1))
+    ),
+    "nucleus": Case(Nucleus(top_p=0.8), nothing, lambda each: sampling_distribution(sharpened(each.tree, 1, 0.8))),
     "temperature and nucleus": Case(
-        Nucleus(top_p=0.7, temperature=1.3), nothing, lambda each: sampling_law(sharpened(each.tree, 1.3, 0.7))
+        Nucleus(top_p=0.7, temperature=1.3), nothing, lambda each: sampling_distribution(sharpened(each.tree, 1.3, 0.7))
     ),
     "best of 2": Case(
         BestOfN(candidates=2),
         lambda each: [*each.noisy[:-1], each.scores],
-        lambda each: best_of_n_law(each.tree, each.scores, 2),
+        lambda each: best_of_n_distribution(each.tree, each.scores, 2),
     ),
     "best of 5": Case(
         BestOfN(candidates=5),
         lambda each: [*each.noisy[:-1], each.scores],
-        lambda each: best_of_n_law(each.tree, each.scores, 5),
+        lambda each: best_of_n_distribution(each.tree, each.scores, 5),
     ),
-    "rejection": Case(Rejection(), verdicts, lambda each: restricted_law(each.tree, each.accepted)),
-    "early abort": Case(EarlyAbort(), verdicts, lambda each: restricted_law(each.tree, each.accepted)),
-    "tokenwise rejection": Case(TokenwiseRejection(), verdicts, lambda each: tokenwise_law(each.tree, each.verdicts)),
+    "rejection": Case(Rejection(), verdicts, lambda each: restricted_distribution(each.tree, each.accepted)),
+    "early abort": Case(EarlyAbort(), verdicts, lambda each: restricted_distribution(each.tree, each.accepted)),
+    "tokenwise rejection": Case(
+        TokenwiseRejection(), verdicts, lambda each: tokenwise_distribution(each.tree, each.verdicts)
+    ),
     "exhaustive search": Case(ExhaustiveSearch(), verdicts, first_accepted),
     "best of 2 by blocks of 2": Case(
-        BlockBestOfN(candidates=2, block=2), noisy, lambda each: block_best_of_n_law(each.tree, each.noisy, 2, 2)
+        BlockBestOfN(candidates=2, block=2),
+        noisy,
+        lambda each: block_best_of_n_distribution(each.tree, each.noisy, 2, 2),
     ),
     "best of 3 token by token": Case(
-        BlockBestOfN(candidates=3, block=1), noisy, lambda each: block_best_of_n_law(each.tree, each.noisy, 3, 1)
+        BlockBestOfN(candidates=3, block=1),
+        noisy,
+        lambda each: block_best_of_n_distribution(each.tree, each.noisy, 3, 1),
     ),
     "backtracking": backtracking(quota=3, stride=2),
     "backtracking, quota 1, stride 1": backtracking(quota=1, stride=1),
@@ -198,49 +208,49 @@ CASES = {
     "backtracking with nucleus": Case(
         Backtracking(quota=3, stride=2, top_p=0.9),
         verdicts,
-        lambda each: backtracking_law(sharpened(each.tree, 1, 0.9), each.verdicts, quota=3, stride=2),
+        lambda each: backtracking_distribution(sharpened(each.tree, 1, 0.9), each.verdicts, quota=3, stride=2),
     ),
     "value-guided": Case(
-        ValueGuided(), lambda each: each.positive, lambda each: value_guided_law(each.tree, each.positive)
+        ValueGuided(), lambda each: each.positive, lambda each: value_guided_distribution(each.tree, each.positive)
     ),
-    "walk, first leaf": Case(VGB(), noisy, lambda each: first_leaf_law(each.tree, each.noisy)),
+    "walk, first leaf": Case(VGB(), noisy, lambda each: first_leaf_distribution(each.tree, each.noisy)),
     "walk, first leaf, exact values": Case(
         VGB(),
         lambda each: each.tree.values(each.accepted),
-        lambda each: restricted_law(each.tree, each.accepted),
+        lambda each: restricted_distribution(each.tree, each.accepted),
     ),
     "walk, last node": Case(
-        VGB(returns="final", max_steps=25), noisy, lambda each: TreeWalk(each.tree, each.noisy).law_after(25)
+        VGB(returns="final", max_steps=25), noisy, lambda each: TreeWalk(each.tree, each.noisy).distribution_after(25)
     ),
     "walk, uniform time": Case(
         VGB(returns="uniform-time", max_steps=40, restarts=2000),
         noisy,
-        lambda each: TreeWalk(each.tree, each.noisy).uniform_time_leaf_law(40),
+        lambda each: TreeWalk(each.tree, each.noisy).uniform_time_leaf_distribution(40),
     ),
     "walk on the constrained model": Case(
         VGB(base="constrained"),
         verdicts,
-        lambda each: first_leaf_law(constrained(each.tree, each.verdicts), each.verdicts),
+        lambda each: first_leaf_distribution(constrained(each.tree, each.verdicts), each.verdicts),
     ),
     "walk on the constrained model, noisy values": Case(
         VGB(base="constrained"),
         noisy,
-        lambda each: first_leaf_law(constrained(each.tree, each.noisy), each.noisy),
+        lambda each: first_leaf_distribution(constrained(each.tree, each.noisy), each.noisy),
     ),
     "walk with values along the path": Case(
         VGB(values="path"),
         lambda each: each.evidence,
-        lambda each: first_leaf_law(each.tree, along_paths(each.evidence, each.tree.tokens)),
+        lambda each: first_leaf_distribution(each.tree, along_paths(each.evidence, each.tree.tokens)),
     ),
     "walk with the same values at nodes": Case(
-        VGB(), lambda each: each.evidence, lambda each: first_leaf_law(each.tree, each.evidence)
+        VGB(), lambda each: each.evidence, lambda each: first_leaf_distribution(each.tree, each.evidence)
     ),
     "constrained walk with values along the path, last node": Case(
         VGB(base="constrained", values="path", returns="final", max_steps=25),
         noisy,
-        lambda each: TreeWalk(constrained(each.tree, each.noisy), along_paths(each.noisy, each.tree.tokens)).law_after(
-            25
-        ),
+        lambda each: TreeWalk(
+            constrained(each.tree, each.noisy), along_paths(each.noisy, each.tree.tokens)
+        ).distribution_after(25),
     ),
     "Sinclair-Jerrum": Case(
         SinclairJerrum(),
@@ -248,17 +258,17 @@ CASES = {
         lambda each: each.accepted / each.accepted.sum(),
     ),
     "Sinclair-Jerrum, noisy counts": Case(
-        SinclairJerrum(), noisy, lambda each: first_leaf_law(uniform(each.tree), each.noisy)
+        SinclairJerrum(), noisy, lambda each: first_leaf_distribution(uniform(each.tree), each.noisy)
     ),
     "Sinclair-Jerrum, last node": Case(
         SinclairJerrum(returns="final", max_steps=25),
         noisy,
-        lambda each: TreeWalk(uniform(each.tree), each.noisy).law_after(25),
+        lambda each: TreeWalk(uniform(each.tree), each.noisy).distribution_after(25),
     ),
     "Sinclair-Jerrum, constrained": Case(
         SinclairJerrum(base="constrained"),
         verdicts,
-        lambda each: first_leaf_law(constrained(uniform(each.tree), each.verdicts), each.verdicts),
+        lambda each: first_leaf_distribution(constrained(uniform(each.tree), each.verdicts), each.verdicts),
     ),
 }
 
@@ -278,12 +288,12 @@ def node_counts(case: Case, each: Instance, runs: int, seed: int) -> np.ndarray:
     return np.bincount(node_numbers(done.tokens, done.lengths, tree.tokens).numpy(), minlength=nodes)
 
 
-def assert_follows(counts: np.ndarray, law: np.ndarray) -> None:
+def assert_follows(counts: np.ndarray, probs: np.ndarray) -> None:
     """Chi-square at level 1e-3, nodes with fewer than 5 expected runs taken together; nothing outside the support."""
-    law = np.append(np.zeros(len(counts) - len(law)), law)
-    assert law.sum() == pytest.approx(1)
-    assert counts[law < 1e-15].sum() == 0
-    expected = law * counts.sum()
+    probs = np.append(np.zeros(len(counts) - len(probs)), probs)
+    assert probs.sum() == pytest.approx(1)
+    assert counts[probs < 1e-15].sum() == 0
+    expected = probs * counts.sum()
     rare = expected < 5
     observed = np.append(counts[~rare], counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
@@ -296,7 +306,7 @@ def check(name: str, tokens: int, depth: int, runs: int) -> None:
     case, each = CASES[name], instance(tokens, depth)
     # A seed of its own for each algorithm: common random numbers would make all tests fail together or not at all.
     counts = node_counts(case, each, runs, zlib.crc32(f"{name} {tokens} {depth}".encode()))
-    assert_follows(counts, case.law(each))
+    assert_follows(counts, case.probs(each))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -331,13 +341,13 @@ def test_a_wrong_law_is_noticed():
     ):
         counts = node_counts(CASES[ours], each, 50_000, 5)
         with pytest.raises(AssertionError):
-            assert_follows(counts, CASES[other].law(each))
+            assert_follows(counts, CASES[other].probs(each))
 
 
 @pytest.mark.parametrize(("tokens", "depth"), [(2, 6), (3, 4)])
 def test_verdicts_on_the_constrained_model_are_exact_values_and_give_the_law_of_tokenwise_rejection(tokens, depth):
     each = instance(tokens, depth)
     walk = TreeWalk(constrained(each.tree, each.verdicts), each.verdicts)
-    law, steps = walk.first_leaf
-    assert np.allclose(law, tokenwise_law(each.tree, each.verdicts), atol=1e-12)
+    probs, steps = walk.first_leaf
+    assert np.allclose(probs, tokenwise_distribution(each.tree, each.verdicts), atol=1e-12)
     assert steps == pytest.approx(2 * depth**2)
