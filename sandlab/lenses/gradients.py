@@ -45,7 +45,7 @@ def gradient_norms(
     return {group: norm if members else float(norm) for group, norm in norms.items()}
 
 
-def _population_loss(model: Population, weights: dict[str, Tensor], loss: Loss) -> Tensor:
+def _population_loss(model: Population[nn.Module], weights: dict[str, Tensor], loss: Loss) -> Tensor:
     """Sum over members: the gradient of a member's weights comes from its own term alone."""
     if not isinstance(loss, Batch):
         raise BadInput("gradient_norms of a population needs a batch: a function gives one number for all members")

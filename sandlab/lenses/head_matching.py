@@ -1,4 +1,4 @@
-"""Which attention head looks at which parent: the best one-to-one matching."""
+"""Which attention head attends to which parent: the best one-to-one matching."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["HeadMatch", "attention_on_parents", "match_heads"]
 
 @dataclass(frozen=True)
 class HeadMatch:
-    """`heads[slot]` is the head that looks at parent number `slot`; `score` the mean attention of matched pairs.
+    """`heads[slot]` is the head that attends to parent number `slot`; `score` the mean attention of matched pairs.
 
     table  mean attention of each head on each parent (head, slot)
     """

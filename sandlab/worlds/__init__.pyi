@@ -140,9 +140,12 @@ from sandlab.worlds.verifier.append_checking import CaseError as CaseError
 from sandlab.worlds.verifier.append_checking import CaseScore as CaseScore
 from sandlab.worlds.verifier.append_checking import ParsedCase as ParsedCase
 from sandlab.worlds.verifier.append_checking import can_be_completed as can_be_completed
+from sandlab.worlds.verifier.append_checking import count_distinct as count_distinct
 from sandlab.worlds.verifier.append_checking import find_error as find_error
 from sandlab.worlds.verifier.append_checking import parse_cases as parse_cases
 from sandlab.worlds.verifier.append_checking import score_cases as score_cases
+from sandlab.worlds.verifier.append_prefixes import LabelledPrefixes as LabelledPrefixes
+from sandlab.worlds.verifier.append_prefixes import label_prefixes as label_prefixes
 from sandlab.worlds.verifier.constrained import AllZeros as AllZeros
 from sandlab.worlds.verifier.constrained import BitTask as BitTask
 from sandlab.worlds.verifier.constrained import HiddenParity as HiddenParity
@@ -208,6 +211,7 @@ __all__ = [
     "InterleavedChains",
     "KHopInduction",
     "Knapsack",
+    "LabelledPrefixes",
     "LightSwitchStory",
     "MEANINGFUL",
     "MarkovChain",
@@ -249,6 +253,7 @@ __all__ = [
     "core",
     "core_free_subgroup",
     "count_completions",
+    "count_distinct",
     "count_words",
     "cross_entropy",
     "direct_product",
@@ -268,6 +273,7 @@ __all__ = [
     "is_solvable",
     "knapsack_density",
     "knapsack_table",
+    "label_prefixes",
     "lag_parents",
     "last_occurrence",
     "lifted_chain",

@@ -21,10 +21,10 @@ def test_singular_values_are_numpys():
 
 
 def test_names_choose_matrices_and_a_wrong_name_is_refused():
-    model = nn.ModuleDict({"rise": nn.Linear(2, 3), "fall": nn.Linear(3, 2)})
-    assert list(singular_values(model, "rise*")) == ["rise.weight"]
-    with pytest.raises(BadInput, match="rise"):
-        singular_values(model, "rize.weight")
+    model = nn.ModuleDict({"up": nn.Linear(2, 3), "down": nn.Linear(3, 2)})
+    assert list(singular_values(model, "up*")) == ["up.weight"]
+    with pytest.raises(BadInput, match="up.weight"):
+        singular_values(model, "upp.weight")
 
 
 @pytest.mark.parametrize("rank", [1, 3, 6])
@@ -42,15 +42,15 @@ def test_ranks_do_not_depend_on_scale_and_shares_count_energy_or_size():
     assert float(top_share(values, power=1)) == pytest.approx(4 / 7)
 
 
-def test_the_film_keeps_a_spectrum_every_so_many_steps():
+def test_the_snapshots_keeps_a_spectrum_every_so_many_steps():
     model = nn.Linear(2, 2, bias=False)
-    film = SpectraOverTraining("weight", every=10)
+    snapshots = SpectraOverTraining("weight", every=10)
     for step in range(0, 31, 5):
         with torch.no_grad():
             model.weight.copy_(torch.diag(torch.tensor([1.0 + step, 1.0])))
-        film(step, model, {})
-    assert film.steps == [0, 10, 20, 30]
-    np.testing.assert_allclose(film.spectra["weight"][:, 0], [1, 11, 21, 31])
+        snapshots(step, model, {})
+    assert snapshots.steps == [0, 10, 20, 30]
+    np.testing.assert_allclose(snapshots.spectra["weight"][:, 0], [1, 11, 21, 31])
 
 
 def test_a_population_has_one_spectrum_per_member():

@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sandlab.circuits.dyck import balanced, relu_gadgets
+from sandlab.circuits import gadgets
+from sandlab.circuits.dyck import balanced
 from sandlab.lenses.dyck import lipschitz
 from sandlab.lenses.dyck.bracket_attention import random_attention_variation, random_causal_attention
 from sandlab.random import rng
@@ -94,14 +95,14 @@ def padding(draws: int) -> float:
 def look_up(draws: int) -> float:
     """A table of n points is a ReLU network of width 2n."""
     points, values = _normal(17, 5, seed=6), _normal(17, 3, seed=7)
-    return float((relu_gadgets.look_up(points, values)(points) - values).abs().max())
+    return float((gadgets.look_up(points, values)(points) - values).abs().max())
 
 
 def indexing(draws: int) -> float:
     """So is the choice of an entry by its number."""
     x = 2.5 * torch.rand(draws, 7, generator=rng(8), dtype=torch.float64)
     y = torch.randint(1, 8, (draws, 1), generator=rng(9))
-    return float((relu_gadgets.indexing(7, 2.5)(torch.cat([x, y.double()], 1)) - x.gather(1, y - 1)).abs().max())
+    return float((gadgets.indexing(7, 2.5)(torch.cat([x, y.double()], 1)) - x.gather(1, y - 1)).abs().max())
 
 
 def hot_index(draws: int) -> float:
@@ -109,7 +110,7 @@ def hot_index(draws: int) -> float:
     index = torch.randint(6, (draws, 1), generator=rng(10))
     size = 1.5 + torch.rand(draws, 1, generator=rng(11), dtype=torch.float64)
     x = torch.zeros(draws, 6, dtype=torch.float64).scatter_(1, index, size)
-    return float((relu_gadgets.hot_index(6, 1.5)(x) - index - 1).abs().max())
+    return float((gadgets.hot_index(6, 1.5)(x) - index - 1).abs().max())
 
 
 def select(draws: int) -> float:
@@ -125,7 +126,7 @@ def select_printed(draws: int) -> float:
 def linear(draws: int) -> float:
     """So is a linear map."""
     weight, x = _normal(4, 6, seed=13), _normal(100, 6, seed=14)
-    return float((relu_gadgets.linear_as_relu(weight)(x) - x @ weight.mT).abs().max())
+    return float((gadgets.linear_as_relu(weight)(x) - x @ weight.mT).abs().max())
 
 
 def zero_head(draws: int) -> float:
@@ -176,16 +177,12 @@ def _composed(draws: int, first_constant: float, second_constant: float) -> floa
 
 def _selected(spacing: float) -> float:
     """Largest error of a network that chooses between five random ones, at a spacing in units of M."""
-    networks = [
-        relu_gadgets.ReluNetwork(
-            (_normal(4, 3, seed=k, name="in") / 4, _normal(1, 4, seed=k, name="out")),
-            (_normal(4, seed=k, name="b1") / 4, _normal(1, seed=k, name="b2")),
-        )
-        for k in range(5)
-    ]
+    first = [(_normal(4, 3, seed=k, name="in") / 4, _normal(4, seed=k, name="b1") / 4) for k in range(5)]
+    second = [(_normal(1, 4, seed=k, name="out"), _normal(1, seed=k, name="b2")) for k in range(5)]
+    networks = [gadgets.Network((w1, w2), (b1, b2)) for (w1, b1), (w2, b2) in zip(first, second)]
     x = _normal(400, 3, seed=12).clamp(-2, 2)
-    largest = max(1.0, *(float((x @ net.weights[0].mT + net.biases[0]).abs().max()) for net in networks))
-    chosen, worst = relu_gadgets.select_network(networks, largest, spacing=spacing), 0.0
+    largest = max(1.0, *(float((x @ weight.mT + bias).abs().max()) for weight, bias in first))
+    chosen, worst = gadgets.select_network(networks, largest, spacing=spacing), 0.0
     for number, network in enumerate(networks, start=1):
         numbered = torch.cat([torch.full((400, 1), float(number), dtype=torch.float64), x], 1)
         worst = max(worst, float((chosen(numbered) - network(x)).abs().max()))

@@ -1,6 +1,6 @@
 """What imbalance costs: two words that an unbalanced model cannot tell apart (Wen et al. 2023, Theorems 1 and 2).
 
-Put p = (ᵈ' [()]ⁿ )ᵈ' before t·( ) and before t'·( ): the pumped pairs leave A_p = Σ_{e ≤ d'} S_e + n S_{d'+1} in the
+Put p = (ᵈ' [()]ⁿ )ᵈ' before t·( ) and before t'·( ). The pumped pairs leave A_p = Σ_{e ≤ d'} S_e + n S_{d'+1} in the
 un-normalised output, the rest leaves Q(t) or Q(t'). When ‖A_p‖ is much larger than both, the norm makes the two
 outputs nearly equal, whatever follows; but the brackets to be closed differ, and with them the distributions of the
 next bracket.
@@ -33,8 +33,8 @@ class Twins:
     """Two words of one length that differ in the bracket to be closed next; N is the training length they fit.
 
     residue, scale     ‖S‖ of the pumped pair and P: the premise of the bound is ‖S‖/P > C/N
-    apart              distance of the two normed outputs
-    probs_apart        distance of the two true distributions of the next bracket, √2(1 − q)
+    distance           of the two normed outputs
+    probs_distance     of the two true distributions of the next bracket, √2(1 − q)
     errors             ‖f − p‖₂ of the model on each
     log_probability    of each as a prefix; it is the same for both
     words              START and the brackets, for N up to 2000
@@ -45,8 +45,8 @@ class Twins:
     pair: tuple[int, int]
     residue: float
     scale: float
-    apart: float
-    probs_apart: float
+    distance: float
+    probs_distance: float
     errors: tuple[float, float]
     log_probability: float
     words: tuple[list[int], list[int]] | None = None
@@ -99,8 +99,8 @@ def pumped_twins(
         pair=pair,
         residue=float(residues[level - 1].norm()),
         scale=float(rests[second].norm()),
-        apart=float((normed[0] - normed[1]).norm()),
-        probs_apart=math.sqrt(2) * (1 - opening),
+        distance=float((normed[0] - normed[1]).norm()),
+        probs_distance=math.sqrt(2) * (1 - opening),
         errors=(errors[0], errors[1]),
         log_probability=_log_probability(types, depth, opening, n, level, d),
         words=(_word(types, n, pair, first, j), _word(types, n, pair, second, j)) if short else None,

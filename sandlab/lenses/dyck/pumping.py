@@ -16,7 +16,7 @@ __all__ = ["least_confusion", "pumped_attention", "pumped_memory"]
 
 @register("lenses")
 def pumped_memory(model: BalanceTransformer, pairs: int) -> float:
-    """Distance of the normed outputs after ( w [] and after [ w [], where w are so many matched pairs ().
+    """Distance of the normed outputs after ( w [] and after [ w [], where w consists of `pairs` matched pairs ().
 
     A balanced model keeps it however long w is; otherwise it goes to 0 like 1/pairs.
     """
@@ -25,7 +25,7 @@ def pumped_memory(model: BalanceTransformer, pairs: int) -> float:
 
 
 def pumped_attention(model: BalanceTransformer, pairs: int) -> float:
-    """Length of the attention's output before the norm, at the end of ( w [] with so many matched pairs w."""
+    """Length of the attention's output before the norm, at the end of ( w [], w as in `pumped_memory`."""
     (output,) = _last(model, "layers.0.z", (0,), pairs)
     return float(output.norm())
 
@@ -39,7 +39,7 @@ def least_confusion(model: BalanceTransformer, length: int) -> float:
     found = []
     for query, kind, level, pair in np.argwhere(balance_report(model).ratios > 1e-6).tolist():
         twins = pumped_twins(model, length, (query + 2, kind), (level + 1, pair))
-        found.append(max(twins.errors) / (twins.probs_apart / 2))
+        found.append(max(twins.errors) / (twins.probs_distance / 2))
     return min(found, default=0.0)
 
 

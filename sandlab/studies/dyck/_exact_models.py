@@ -166,7 +166,7 @@ def _random_apart(world: Dyck, seed: int) -> float:
     model = _random_model(world, seed)
     ratios = balance_report(model).ratios
     query, kind, level, pair = (int(index) for index in np.unravel_index(int(ratios.argmax()), ratios.shape))
-    return pumped_twins(model, FAR, (query + 2, kind), (level + 1, pair)).apart
+    return pumped_twins(model, FAR, (query + 2, kind), (level + 1, pair)).distance
 
 
 def _equivalence(world: Dyck, seed: int, exact: BalanceTransformer, error: float) -> float:

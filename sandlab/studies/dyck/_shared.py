@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -150,7 +151,7 @@ def probe_word(types: int, depth: int) -> Int[Tensor, "1 time"]:
     return torch.tensor([[2 * types, *word]])
 
 
-def layer_maps(model: Population, words: Int[Tensor, "word time"]) -> Float[Tensor, "member layer word query key"]:
+def layer_maps(model: Population[Any], words: Int[Tensor, "word time"]) -> Float[Tensor, "member layer word query key"]:
     """Attention of every layer, heads averaged."""
     patterns = attention_maps(model, words, names="*pattern", average=False).values()
     return torch.stack([each if each.ndim == 4 else each.mean(2) for each in patterns], 1)  # one head may have no axis

@@ -87,7 +87,7 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    """Runs by setting, and what two random causal maps of 15 tokens are apart."""
+    """Runs by setting, and the mean squared distance of two random causal maps of 15 tokens."""
 
     runs: dict[str, Runs]
     baseline: float
@@ -97,7 +97,7 @@ class Results:
 
     @property
     def random(self) -> float:
-        """What random causal maps of the probe word's length are apart."""
+        """Mean squared distance of random causal maps of the probe word's length."""
         return random_attention_variation(self.runs["standard"].final["maps"].shape[-1])
 
 

@@ -31,7 +31,7 @@ class BracketError(IntEnum):
 
 @dataclass(frozen=True)
 class BracketScan:
-    """What the stack looks like after each token; tokens that are no brackets leave it as it is.
+    """The stack after each token; tokens that are not brackets leave it unchanged.
 
     depth     number of open brackets
     top       type of the bracket on top of the stack, −1 for an empty stack

@@ -260,7 +260,7 @@ class Dyck(World):
         return torch.from_numpy(moves[..., OPEN]).float(), torch.from_numpy(1 - moves[..., END]).float()
 
     def _match(self, opens: Tensor, depths: Tensor, kinds: Tensor) -> Int[Tensor, "length n"]:
-        """The type of every bracket: an open one's own, a closing one's that of the bracket on top of the stack."""
+        """The type of every bracket; a closing one takes that of the bracket on top of the stack."""
         if self.types == 1:
             return torch.zeros_like(kinds)
         n = kinds.shape[1]

@@ -30,7 +30,7 @@ def test_the_twins_are_what_the_model_says_on_the_words_themselves(query: tuple,
     with torch.no_grad():
         said = model.probs(words)[:, -1]
     true = world.oracle(Batch(words, words, words > 0)).exp()[:, -1]
-    assert float((true[0] - true[1]).norm()) == pytest.approx(twins.probs_apart)
+    assert float((true[0] - true[1]).norm()) == pytest.approx(twins.probs_distance)
     assert (said - true).norm(dim=-1).tolist() == pytest.approx(twins.errors, abs=1e-9)
     lengths = torch.full((2,), words.shape[1])
     assert world.log_probability(words, lengths).tolist() == pytest.approx([twins.log_probability] * 2)
@@ -44,9 +44,9 @@ def test_a_violation_forces_the_error_that_the_theorem_promises(types: int, dept
     for d in range(2, depth + 1):
         for j in range(types):
             row = ratios[d - 2, j, :, 0]
-            wanted = 16 * depth * (8 * steepness / (math.sqrt(2) * 0.5) + 1)
-            length = math.ceil(wanted / row.max()) + 1
-            level = int((row > wanted / length).argmax())
+            constant = 16 * depth * (8 * steepness / (math.sqrt(2) * 0.5) + 1)
+            length = math.ceil(constant / row.max()) + 1
+            level = int((row > constant / length).argmax())
             least = violation_bound(row[level], length, depth, steepness)
             assert least > 0.03  # the bound says something
             twins = pumped_twins(model, length, (d, j), (level + 1, 0))
@@ -70,15 +70,15 @@ def test_a_balanced_model_tells_its_twins_apart_at_any_length() -> None:
     model = balanced_dyck(scores=random_balanced_scores(2, 4, rng=sl.rng(2)), coordinates=coordinates)
     for length in (100, 1_000_000):
         twins = pumped_twins(model, length, (3, 1), (2, 0))
-        assert max(twins.errors) < 1e-6 and twins.apart > 0.1
+        assert max(twins.errors) < 1e-6 and twins.distance > 0.1
 
 
 def test_random_weights_confuse_their_twins_in_the_end() -> None:
     for seed in range(5):
         with sl.models.seeded(seed):
             model = BalanceTransformer(types=2, depth=3, widths=(16, 4), hidden=((8,),)).double()
-        apart = [pumped_twins(model, length, (2, 0), (1, 1)).apart for length in (10**4, 10**6)]
-        assert apart[1] / apart[0] == pytest.approx(0.01, rel=0.05)
+        distances = [pumped_twins(model, length, (2, 0), (1, 1)).distance for length in (10**4, 10**6)]
+        assert distances[1] / distances[0] == pytest.approx(0.01, rel=0.05)
 
 
 def test_cancelling_values_exist_exactly_under_balance() -> None:

@@ -7,15 +7,15 @@ from stand_in import LAB
 
 from sandlab.studies.dyck.balance import Results, rank_correlation, study
 
-RISING = np.linspace(0.0, 0.02, SEEDS)
+GROWING = np.linspace(0.0, 0.02, SEEDS)
 OTHER = {"drift": 0.1, "long_threshold": 0.7}
 
 
 def objective(violation: float, accuracy: float, sign: int, known: float = 0.99):
-    """Seeds whose violation rises while long accuracy rises or falls."""
-    rising = violation + RISING
+    """Seeds whose violation grows while their long accuracy grows or drops."""
+    growing = violation + GROWING
     return runs(
-        violation=rising, worst_violation=2 * rising, long_accuracy=accuracy + sign * RISING, accuracy=known, **OTHER
+        violation=growing, worst_violation=2 * growing, long_accuracy=accuracy + sign * GROWING, accuracy=known, **OTHER
     )
 
 

@@ -9,13 +9,13 @@ from stand_in import LAB
 from sandlab.learning.experiment import Runs
 from sandlab.studies.dyck.prefixes import Results, ends_mass, study
 
-RISING = np.linspace(0.0, 0.02, SEEDS)
+GROWING = np.linspace(0.0, 0.02, SEEDS)
 OWN = np.broadcast_to(np.eye(17), (SEEDS, 1, 17, 17)).copy()
 
 
 def minimal(violation: float, accuracy: float, sign: int, known: float, spread: float) -> Runs:
     return runs(
-        violation=violation + RISING, long_accuracy=accuracy + sign * RISING, accuracy=known, maps=maps(0.0, spread),
+        violation=violation + GROWING, long_accuracy=accuracy + sign * GROWING, accuracy=known, maps=maps(0.0, spread),
         worst_violation=0.5, drift=0.1, long_threshold=0.7,
     )  # fmt: skip
 
