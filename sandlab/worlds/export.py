@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,6 +17,10 @@ from sandlab.errors import BadInput, integer
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import name_of
 from sandlab.worlds.base import Batch, World
+
+if TYPE_CHECKING:
+    import datasets
+    import pyarrow as pa
 
 __all__ = ["WorldDataset", "read_parquet", "to_huggingface", "to_parquet"]
 
@@ -65,7 +69,7 @@ def read_parquet(path: str | Path) -> Batch:
     return Batch(columns["inputs"], columns["targets"], columns["mask"], truth)
 
 
-def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: bool = True) -> Any:
+def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: bool = True) -> datasets.Dataset:
     """A `datasets.Dataset` with the columns of the Parquet export (needs the [hf] extra)."""
     try:
         from datasets import Dataset
@@ -112,7 +116,7 @@ class WorldDataset(IterableDataset[dict[str, Tensor]]):
                 yield {"inputs": inputs, "targets": targets, "mask": mask}
 
 
-def _table(world: World, batch: Batch, truth: bool, metadata: bool = True) -> Any:
+def _table(world: World, batch: Batch, truth: bool, metadata: bool = True) -> pa.Table:
     import pyarrow as pa
 
     columns = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
@@ -129,7 +133,7 @@ def _table(world: World, batch: Batch, truth: bool, metadata: bool = True) -> An
     return table.replace_schema_metadata({"sandlab": json.dumps(about)})
 
 
-def _arrow(values: np.ndarray) -> Any:
+def _arrow(values: np.ndarray) -> pa.Array:
     """An Arrow array with one row per example; the remaining axes are nested fixed-size lists."""
     import pyarrow as pa
 
@@ -139,7 +143,7 @@ def _arrow(values: np.ndarray) -> Any:
     return array
 
 
-def _column(column: Any, shape: list[int]) -> Tensor:
+def _column(column: pa.ChunkedArray, shape: list[int]) -> Tensor:
     array = column.combine_chunks()
     for _ in shape:
         array = array.flatten()
