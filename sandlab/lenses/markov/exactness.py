@@ -23,7 +23,7 @@ from sandlab.worlds.ngrams.estimators import CountingEstimator
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
 __all__ = [
-    "counting_error",
+    "distance_from_counts",
     "induction_circuit_error",
     "information_increase",
     "korder_circuit_error",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def counting_error(probs: Float[Tensor, "*lead states"], counts: Float[Tensor, "*lead states"]) -> float:
+def distance_from_counts(probs: Float[Tensor, "*lead states"], counts: Float[Tensor, "*lead states"]) -> float:
     """Largest difference between predicted probabilities and normalised counts, where anything was counted."""
     total = counts.sum(-1, keepdim=True)
     distance = (probs.detach() - counts / total.clamp(min=1)).abs().amax(-1)
@@ -48,7 +48,9 @@ def tree_circuit_error(states: int, examples: int, seed: int) -> float:
     """The circuit `causal-graph-estimator` on a random tree of 24 positions, against the counts along its edges."""
     tree = InContextTree(states, random_parents(24, seed), concentration=1.0)
     tokens = tree.sample(examples, rng=rng(seed, "tree")).inputs
-    return counting_error(causal_graph_estimator(states, tree.parents)(tokens)[:, -1].exp(), tree.edge_counts(tokens))
+    return distance_from_counts(
+        causal_graph_estimator(states, tree.parents)(tokens)[:, -1].exp(), tree.edge_counts(tokens)
+    )
 
 
 def parents_circuit_error(states: int, order: int, examples: int) -> float:
@@ -62,14 +64,14 @@ def parents_circuit_error(states: int, order: int, examples: int) -> float:
     children = graph.children[:-1]
     match = graph.configurations(tokens, children) == graph.configurations(tokens, [length])
     counts = (one_hot(tokens[:, children], states) * match.unsqueeze(-1)).sum(1).double()
-    return counting_error(parent_heads_estimator(states, graph.parents)(tokens)[:, -1].exp(), counts)
+    return distance_from_counts(parent_heads_estimator(states, graph.parents)(tokens)[:, -1].exp(), counts)
 
 
 def induction_circuit_error(states: int, examples: int) -> float:
     """The circuit `induction-head` on 64 uniform tokens, against the clamped order-1 estimator."""
     tokens = torch.randint(0, states, (examples, 64), generator=rng(states, "induction"))
     counts = CountingEstimator(states, (1,), boundary="clamped").counts(tokens)
-    return counting_error(induction_head(states, 64)(tokens).softmax(-1), counts)
+    return distance_from_counts(induction_head(states, 64)(tokens).softmax(-1), counts)
 
 
 def korder_circuit_error(states: int, order: int, layers: int) -> float:
@@ -77,7 +79,7 @@ def korder_circuit_error(states: int, order: int, layers: int) -> float:
     circuit = {2: korder_two_layers, 3: korder_three_layers}[layers](states, order, 120)
     tokens = InContextNgrams(states, 1, 120, 1.0).sample(12, rng=rng(order, "korder")).inputs
     probs = circuit(with_start_token(tokens, states))[:, 1:].softmax(-1)
-    return counting_error(probs, CountingEstimator.of_order(states, order).counts(tokens))
+    return distance_from_counts(probs, CountingEstimator.of_order(states, order).counts(tokens))
 
 
 def sharpness_error(order: int, exponent: float) -> float:
@@ -85,7 +87,7 @@ def sharpness_error(order: int, exponent: float) -> float:
     tokens = InContextNgrams(3, 1, 100, 1.0).sample(40, rng=rng(order, "sharpness")).inputs
     model = korder_three_layers(3, order, 100, sharpness=exponent / context_gap(order, 3.0))
     probs = model(with_start_token(tokens, 3))[:, -1].softmax(-1)
-    return counting_error(probs, CountingEstimator.of_order(3, order).last_counts(tokens))
+    return distance_from_counts(probs, CountingEstimator.of_order(3, order).last_counts(tokens))
 
 
 def pull_back_error(layers: int) -> float:

@@ -73,10 +73,8 @@ def sizes(now: Snapshot) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class Settings:
-    """Chains (p, q) of the two portraits; grid × grid starts of the flow, and Gaussian ones for each seed.
-
-    samples   experiments from each of STARTS, first on the slow chain, then on the fast one
-    """
+    """Chains (p, q) of the two portraits; grid × grid starts of the flow, and Gaussian ones for each seed; training on
+    samples from each of STARTS, first on the slow chain, then on the fast one."""
 
     slow: tuple[float, float]
     fast: tuple[float, float]
@@ -172,7 +170,8 @@ def collect(settings: Settings, lab: Lab) -> Results:
         jobs = [FlowJob(*chain, settings.starts, lab.device, seed) for seed in range(settings.seeds)]
         reached = lab.map(follow_gaussian, jobs, label="flow from small weights")
         portraits.append(Portrait(*chain, basin, np.concatenate(reached), runs))
-    return Results(*portraits, known=lab.map(known_ends, [(0.2, 0.3), (0.8, 0.7)], label="known trajectories"))
+    known = lab.map(known_ends, [(0.2, 0.3), (0.8, 0.7)], label="known trajectories")
+    return Results(portraits[0], portraits[1], known)
 
 
 @study.claim(Exact(below=1e-4))

@@ -70,10 +70,8 @@ class Settings:
 
 def settings(length: int, width: int, training: Training, seeds: int) -> Settings:
     final = (induction_attention, KnownLosses(("oracle", *ESTIMATORS)))
-    world, models = (
-        InContextMarkov(3, 1, length),
-        [TransformerConfig(3, length, layers, width=width) for layers in (1, 2)],
-    )
+    world = InContextMarkov(states=3, order=1, length=length)
+    models = [TransformerConfig(3, length, layers, width=width) for layers in (1, 2)]
     return Settings(*(Experiment(world, model, training, seeds, (distances,), final) for model in models))
 
 

@@ -147,7 +147,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     experiments = [*settings.main, *settings.variants, *settings.grid]
     found = [_trained(*pair) for pair in zip(experiments, lab.train(experiments))]
     end = 4 + len(settings.variants)
-    return Results(*found[:4], variants=[found[0], *found[4:end]], grid=found[end:])
+    return Results(found[0], found[1], found[2], found[3], [found[0], *found[4:end]], found[end:])
 
 
 def _trained(experiment: Experiment, runs: Runs) -> Trained:

@@ -228,3 +228,10 @@ def test_a_start_on_the_line_e_zero_stays_there_and_one_on_w_zero_keeps_w():
 def test_probabilities_of_zero_or_one_are_refused():
     with pytest.raises(BadInput, match="strictly between"):
         OneLayerMarkovTheory(1.0, 0.5)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.2, 0.3), (0.9, 0.9)])
+def test_the_basin_on_a_grid_is_where_the_energy_says(p: float, q: float) -> None:
+    basin = OneLayerMarkovTheory(p, q).basin(6, 3.0)
+    assert basin.agreement == 1.0 and basin.reached.shape == (6, 6)
+    assert 0 < int(basin.reached.sum()) < 36

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sandlab.errors import BadInput
-from sandlab.lenses import chain_chi_square, chi_square, tree_chi_square
+from sandlab.lenses import chain_chi_square, chi_square, points_at_parent, tree_chi_square
 from sandlab.random import rng
 from sandlab.worlds.markov._walk import dirichlet_rows
 
@@ -64,3 +64,10 @@ def test_the_matrix_of_a_tree_is_that_of_its_enumerated_joint_distribution():
 def test_a_parent_after_its_child_is_refused():
     with pytest.raises(BadInput, match="parents"):
         tree_chi_square(torch.full((2, 2), 0.5), [-1, 2, 0])
+
+
+def test_the_largest_entry_of_each_row_is_compared_with_the_parent() -> None:
+    parents = (-1, 0, 1, 1, 0, 2)
+    table = torch.zeros(6, 6)
+    table[2, 1] = table[3, 1] = table[4, 2] = 1.0
+    assert points_at_parent(table, parents) == [True, True, False], "positions 2, 3 and 4: the last one is the query"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,8 @@ from sandlab.studies.markov._shared import KnownLosses
 from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents, pair_parents, random_parents
 
 SOURCE = "Nichani, Damian & Lee 2024, How transformers learn causal structure with gradient descent"
-FAMILIES = {"chain": chain_parents, "pairs": pair_parents, "random": partial(random_parents, seed=1)}
+Family = Callable[[int], tuple[int, ...]]
+FAMILIES: dict[str, Family] = {"chain": chain_parents, "pairs": pair_parents, "random": partial(random_parents, seed=1)}
 """Graph family → function from the length to the parents."""
 
 
@@ -66,8 +67,8 @@ def recovered(runs: Runs) -> np.ndarray:
     return runs.final["edges"].all(-1)
 
 
-def ring_parents(axis: Axes, parents: Sequence[int], size: float = 8, down: int = 0) -> None:
-    """Rings around the entries (child, parent) of a drawn matrix whose rows begin with position `down`."""
-    edges = [(parent, child - down) for child, parent in enumerate(parents[:-1]) if parent >= 0]
-    rings = {"markeredgecolor": figures.COLOURS[1], "markersize": size, "markeredgewidth": 1.8}
-    axis.plot(*zip(*edges), "o", color="none", **rings)
+def ring(axis: Axes, edges: Sequence[tuple[int, int]], size: float, width: float = 1.8, first: int = 0) -> None:
+    """Rings around the entries (child, parent) of a drawn matrix whose rows begin with position `first`."""
+    rows, columns = [child - first for child, _ in edges], [parent for _, parent in edges]
+    colour = figures.COLOURS[1]
+    axis.plot(columns, rows, "o", color="none", markeredgecolor=colour, markersize=size, markeredgewidth=width)

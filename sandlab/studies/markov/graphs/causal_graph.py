@@ -231,9 +231,10 @@ def graphs(results: Results) -> Figure:
     figure, axes = figures.new(4, len(FAMILIES), width=3.1, height=2.7, title=title)
     for row, (name, parents, runs) in enumerate(zip(FAMILIES, results.graphs, results.joint)):
         assert runs.weights is not None
-        second, readout = runs.weights["layers.1.attention.weight"][0, 0], runs.weights["unembed.weight"][0]
+        second = runs.weights["layers.1.attention.weight"][0, 0].numpy()
+        readout = runs.weights["unembed.weight"][0].numpy()
         states, width = len(readout), len(readout) + len(parents)
-        graph, fetched = parent_pattern(parents)[:-1, :-1], slice(2 * width, 2 * width + states)
+        graph, fetched = parent_pattern(parents)[:-1, :-1].numpy(), slice(2 * width, 2 * width + states)
         here = axes[4 * row : 4 * row + 4]
         figures.heatmap(here[0], graph, title=f"{name}: graph", x="parent", y="position", low=0, high=1, bar=False)
         figures.heatmap(here[1], runs.final["pattern"][0], title="attention, layer 1", x="key", low=0, high=1)

@@ -49,9 +49,7 @@ class Settings:
 
 
 def settings(lengths: tuple[int, ...], seeds: int, steps: int, batch_size: int, lr: float) -> Settings:
-    chains = [
-        joint_experiment(chain_parents(length), seeds, steps=steps, batch_size=batch_size, lr=lr) for length in lengths
-    ]
+    chains = [joint_experiment(chain_parents(n), seeds, steps=steps, batch_size=batch_size, lr=lr) for n in lengths]
     return Settings(tuple(replace(chain, final=(kernel_errors,)) for chain in chains))
 
 

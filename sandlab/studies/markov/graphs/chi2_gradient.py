@@ -32,7 +32,7 @@ from sandlab.learning.markov.layerwise import first_layer_descent
 from sandlab.lenses.markov.dependence import points_at_parent, tree_chi_square
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Share
-from sandlab.studies.markov.graphs._shared import FAMILIES, SOURCE, ring_parents
+from sandlab.studies.markov.graphs._shared import FAMILIES, SOURCE, ring
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov._walk import dirichlet_rows
 from sandlab.worlds.markov.causal_graphs import InContextTree
@@ -153,5 +153,6 @@ def gradient(results: Results) -> Figure:
         for axis, values, label in zip(axes[2 * row :], (scaled, table), titles):
             figures.heatmap(axis, values, title=label, x="earlier position", y="position")
             axis.set_yticks(range(len(values)), [str(position) for position in range(1, len(values) + 1)])
-            ring_parents(axis, graph.parents, size=9, down=1)
+            edges = [(child, parent) for child, parent in enumerate(graph.parents[:-1]) if parent >= 0]
+            ring(axis, edges, size=9, first=1)
     return figure

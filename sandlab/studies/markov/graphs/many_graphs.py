@@ -26,7 +26,7 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.studies.claims import Mean, Share
 from sandlab.studies.markov._shared import untrained
-from sandlab.studies.markov.graphs._shared import SOURCE, first_layer_experiment, joint_experiment, ring_parents
+from sandlab.studies.markov.graphs._shared import SOURCE, first_layer_experiment, joint_experiment, ring
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.causal_graphs import InContextTree, random_parents
 
@@ -61,7 +61,9 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    parents: list[tuple[int, ...]]
+    """edges: (child, parent) pairs of each tree."""
+
+    edges: list[list[tuple[int, int]]]
     trees: list[Runs]
     first_layer: list[Runs]
 
@@ -73,9 +75,9 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    parents = [each.world.parents for each in settings.trees if isinstance(each.world, InContextTree)]
+    edges = [each.world.edges for each in settings.trees if isinstance(each.world, InContextTree)]
     trees = lab.train(settings.trees, label="training")
-    return Results(parents, trees, lab.train(settings.first_layer, label="first layer alone"))
+    return Results(edges, trees, lab.train(settings.first_layer, label="first layer alone"))
 
 
 @study.claim(Mean(above=0.6))
@@ -117,14 +119,13 @@ def edges(results: Results) -> np.ndarray:
 @study.figure
 def trees(results: Results) -> Figure:
     figure, axes = figures.new(4, 2, width=3.0, height=2.8, title="Learnt attention (colours) and true parents (rings)")
-    for axis in axes[:-1]:
+    for axis in axes[len(results.trees) : -1]:
         axis.set_axis_off()
-    for number, (axis, parents, runs) in enumerate(zip(axes[:7], results.parents, results.trees), start=1):
-        axis.set_axis_on()
+    for number, (axis, edges, runs) in enumerate(zip(axes[:7], results.edges, results.trees), start=1):
         figures.heatmap(
             axis, runs.final["pattern"][0], title=f"tree {number}", x="key", y="query", low=0, high=1, bar=False
         )
-        ring_parents(axis, parents)
+        ring(axis, edges, size=8)
     axes[-1].barh(np.arange(1, 1 + len(results.trees)), results.scores, color=figures.COLOURS[0])
     axes[-1].axvline(0.6, color="#555555", linestyle=":")
     axes[-1].set(xlim=(0, 1), xlabel="mean attention on the parent", ylabel="tree", title="all trees")

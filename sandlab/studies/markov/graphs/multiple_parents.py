@@ -41,7 +41,7 @@ from sandlab.models.markov.disentangled import DisentangledTransformerConfig
 from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
 from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.markov._shared import KnownLosses, gap_left, untrained
-from sandlab.studies.markov.graphs._shared import SOURCE
+from sandlab.studies.markov.graphs._shared import SOURCE, ring
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.causal_graphs import InContextDag, lag_parents, skip_parents
 
@@ -189,9 +189,8 @@ def heads(results: Results) -> Figure:
         for slot, (axis, head) in enumerate(zip(maps, final["heads"][best])):
             pattern = final["pattern"][best, head]
             figures.heatmap(axis, pattern, title=f"{name}: head {head}", x="key", y="query", low=0, high=1)
-            rings = [(of[slot], child) for child, of in enumerate(graph.parents[: len(pattern)]) if of]
-            ring = {"markeredgecolor": figures.COLOURS[1], "markersize": 5, "markeredgewidth": 1}
-            axis.plot(*zip(*rings), "o", color="none", **ring)
+            parents = enumerate(graph.parents[: len(pattern)])
+            ring(axis, [(child, each[slot]) for child, each in parents if each], size=5, width=1)
         figures.band(curve, graph.runs.eval_steps, graph.runs.metrics["score"])
         curve.axhline(0.8, color="#555555", linestyle=":", linewidth=1)
         curve.set(xlabel="step", ylim=(0, 1.02), title="on the matched parent")
