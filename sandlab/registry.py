@@ -13,7 +13,7 @@ import pkgutil
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from sandlab.errors import BadInput, nearest
@@ -135,7 +135,7 @@ def lazy_room(package_name: str) -> tuple[Callable[[str], Any], Callable[[], lis
 
 
 def _name(thing: Any) -> str:
-    return kebab(thing.__name__) if hasattr(thing, "__name__") else str(thing.name)
+    return kebab(thing.__name__) if isinstance(thing, (type, FunctionType)) else str(thing.name)
 
 
 def _origin(thing: Any) -> tuple[str, str]:

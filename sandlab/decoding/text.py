@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -52,7 +51,7 @@ class Decoded:
     erased: tuple[str, ...] | None = None
     events: tuple[Event, ...] | None = field(default=None, repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """For JSON; without the events, of which there may be thousands."""
         return {name: value for name, value in asdict(self).items() if name != "events"}
 
@@ -64,7 +63,7 @@ def decode_text(
     algorithm: str | Decoder = "vgb",
     grammar: str | Path | None = None,
     regex: str | None = None,
-    json_schema: str | Path | dict[str, Any] | None = None,
+    json_schema: str | Path | dict[str, object] | None = None,
     whole: bool = False,
     verifier: Verifier | Callable[[str], float] | None = None,
     error: float = 0.0,
@@ -74,7 +73,7 @@ def decode_text(
     device: str = "cpu",
     trace: bool = False,
     progress: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> list[Decoded]:
     """Continue prompts with a causal language model so that the text obeys a grammar.
 
@@ -138,7 +137,7 @@ def decoder_reads_values(decoder: Decoder) -> bool:
     return isinstance(decoder, VGB)
 
 
-def _decoder(algorithm: str | Decoder, options: Mapping[str, Any], error: float) -> Decoder:
+def _decoder(algorithm: str | Decoder, options: Mapping[str, object], error: float) -> Decoder:
     if isinstance(algorithm, Decoder):
         return algorithm
     name = ALIASES.get(algorithm, algorithm)

@@ -10,6 +10,7 @@ from sandlab import figures
 from sandlab.decoding._session.session import Event
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 __all__ = ["Lifetime", "draw_trace", "lifetimes"]
@@ -80,12 +81,12 @@ def draw_trace(axis: Axes, events: Sequence[Event], *, letter: Callable[[int], s
         axis.locator_params(integer=True)
 
 
-def _legend(lives: Sequence[Lifetime]) -> list[Any]:
+def _legend(lives: Sequence[Lifetime]) -> list[Artist]:
     """What there is to see, and nothing else."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Any] = [
+    handles: list[Artist] = [
         Patch(color=colour, label=name)
         for kind, (colour, name) in KINDS.items()
         if any(each.kind == kind for each in lives)

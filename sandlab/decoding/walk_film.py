@@ -15,6 +15,7 @@ from sandlab.decoding.exact.trees import Tree
 from sandlab.errors import BadInput, require
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -105,7 +106,7 @@ class WalkFilm:
 
         figure, (axis,) = figures.new(width=6.0, height=3.8)
 
-        def show(moment: int) -> list[Any]:
+        def show(moment: int) -> list[Artist]:
             axis.clear()
             self._frame(axis, moment)
             return list(axis.collections)

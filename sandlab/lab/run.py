@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sandlab.errors import BadInput, choice, integer
 from sandlab.lab._exec.executors import Executor, executor
 from sandlab.lab._exec.jobs import canonical
@@ -290,7 +292,7 @@ def _parquet(rows: list[Facts]) -> bytes:
 
 
 def _cell(value: Json) -> Json:
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _json(value: object) -> bytes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
 from sandlab.errors import require
+from sandlab.learning.population import Population
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["scratchpad_decode"]
@@ -26,19 +25,23 @@ def scratchpad_decode(
     """
     require(machine.scratchpad, "machine.scratchpad", machine.scratchpad, "True", "use machine.task(scratchpad=True)")
     require(machine.outputs <= machine.states, "label", "an observation", "the state itself for a scratchpad")
-    members = len(model) if hasattr(model, "template") else 0  # type: ignore[arg-type]
+    members = len(model) if isinstance(model, Population) else 0
     if members and words.ndim == 2:
         words = words.expand(members, *words.shape)
-    call: Any = (lambda tokens: model(tokens, per_member=True)) if members else model
+
+    def call(tokens: Tensor) -> Tensor:
+        answers: Tensor = model(tokens, per_member=True) if members else model(tokens)
+        return answers
+
     written = words[..., :1]
     states = []
     training = model.training
     model.eval()
     try:
-        for place in range(words.shape[-1]):
+        for position in range(words.shape[-1]):
             state = call(written)[..., -1, : machine.states].argmax(-1, keepdim=True)
             states.append(state)
-            following = words[..., place + 1 : place + 2]
+            following = words[..., position + 1 : position + 2]
             written = torch.cat([written, state + machine.alphabet, following], -1)
     finally:
         model.train(training)

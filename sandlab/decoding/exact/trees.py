@@ -98,7 +98,7 @@ class TreeGenerator(Generator):
         with np.errstate(divide="ignore"):
             self.table = torch.from_numpy(np.log(np.concatenate(tree.probs)))
 
-    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self.table[node_numbers(tokens, lengths, self.vocab)]
 
 

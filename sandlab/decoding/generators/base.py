@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import BadInput
+from sandlab.worlds.base import World
 
 __all__ = ["Generator", "WorldGenerator"]
 
@@ -38,9 +39,9 @@ class Generator:
     ) -> Float[Tensor, "row vocab"]:
         """log p(next | tokens[:length]) for each row, natural logarithm."""
         self.evaluations += len(lengths)
-        return self._law(tokens, lengths, rows)
+        return self._next_log_probs(tokens, lengths, rows)
 
-    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         raise NotImplementedError
 
     def features(
@@ -50,14 +51,24 @@ class Generator:
         raise BadInput(f"{type(self).__name__} has no activations: a trained verifier needs a network to read from")
 
 
+@runtime_checkable
+class TokenWorld(Protocol):
+    """A world that knows the distribution of the next token after any prefix."""
+
+    @property
+    def outputs(self) -> int: ...
+
+    def next_logprobs(self, tokens: Tensor, lengths: Tensor) -> Tensor: ...
+
+
 class WorldGenerator(Generator):
     """The distribution of a world as the generator: for worlds that know `next_logprobs(tokens, lengths)`."""
 
-    def __init__(self, world: Any, device: str | torch.device = "cpu") -> None:
+    def __init__(self, world: World | TokenWorld, device: str | torch.device = "cpu") -> None:
         super().__init__()
-        if not hasattr(world, "next_logprobs"):
+        if not isinstance(world, TokenWorld):
             raise BadInput(f"{type(world).__name__} has no next_logprobs: it cannot generate token by token")
         self.world, self.vocab, self.device = world, world.outputs, torch.device(device)
 
-    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self.world.next_logprobs(tokens, lengths)

@@ -220,13 +220,15 @@ class _RowCache:
 
         owner = self
 
-        class Rows(Cache):  # type: ignore[misc]
+        class Rows(Cache):
             """What the library calls: `update` per layer; lengths are only asked for masks, which are given."""
 
             def __init__(self) -> None:
                 super().__init__(layers=[])
 
-            def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> Any:
+            def update(
+                self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object
+            ) -> tuple[Tensor, Tensor]:
                 return owner.slot(layer_idx, key_states, value_states).extend(key_states, value_states)
 
             def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -27,7 +27,7 @@ class RecomputingGenerator(Generator):
         self.device = next(model.parameters()).device
         self.vocab = _classes(model)
 
-    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         logits = self.model(self._cut(tokens, lengths))
         return logits[_here(rows), lengths - 1].log_softmax(-1)
 

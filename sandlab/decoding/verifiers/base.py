@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sandlab.decoding._session.streams import hashed_prefix, mix, to_unit
 from sandlab.errors import BadInput, integer, number
+from sandlab.worlds.base import World
 
 __all__ = ["FunctionVerifier", "LanguageVerifier", "NoisyVerifier", "RandomVerifier", "TextVerifier", "Verifier"]
 
@@ -99,16 +100,24 @@ class FunctionVerifier(Verifier):
         return self._outcome(tokens, lengths).to(torch.float64)
 
 
+@runtime_checkable
+class Language(Protocol):
+    """A world that knows which prefixes can be completed to a word, and which strings are words."""
+
+    def completable(self, tokens: Tensor, lengths: Tensor) -> Tensor: ...
+
+    def contains(self, tokens: Tensor, lengths: Tensor) -> Tensor: ...
+
+
 class LanguageVerifier(FunctionVerifier):
     """The exact process verifier of a world that is a language: V(s) = 1 if s can be completed to a word, else 0.
 
     Uses the world's `completable(tokens, lengths)` and, for complete strings, `contains(tokens, lengths)`.
     """
 
-    def __init__(self, world: Any) -> None:
-        for method in ("completable", "contains"):
-            if not hasattr(world, method):
-                raise BadInput(f"{type(world).__name__} has no {method}: it cannot verify prefixes")
+    def __init__(self, world: World | Language) -> None:
+        if not isinstance(world, Language):
+            raise BadInput(f"{type(world).__name__} has no completable and contains: it cannot verify prefixes")
         super().__init__(world.completable, world.contains)
 
 

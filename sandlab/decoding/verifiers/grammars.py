@@ -35,7 +35,10 @@ __all__ = ["GrammarVerifier", "compile_grammar"]
 
 
 def compile_grammar(
-    *, lark: str | Path | None = None, regex: str | None = None, json_schema: str | Path | dict[str, Any] | None = None
+    *,
+    lark: str | Path | None = None,
+    regex: str | None = None,
+    json_schema: str | Path | dict[str, object] | None = None,
 ) -> str:
     """The grammar in llguidance's own form, checked. A Path is read; JSON is written without blanks between tokens."""
     from_llguidance = _llguidance()
@@ -61,7 +64,7 @@ def _in_one_line(problem: str) -> str:
     return " ".join(" ".join(lines or [problem]).split())
 
 
-def _from_schema(schema: str | Path | dict[str, Any]) -> str:
+def _from_schema(schema: str | Path | dict[str, object]) -> str:
     if not isinstance(schema, dict):
         text = _text(schema, "JSON schema")
         try:

@@ -169,5 +169,5 @@ def _folder() -> Path:
 
 def _described() -> Facts:
     """The machine, with how busy it was: ratios are taken side by side, absolute speeds suffer from other work."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = os.getloadavg()[0]
     return {**environment(), "load": load}

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import inspect
 import sys
+import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def _classes(config: object) -> Iterator[tuple[str, str]]:
             yield from _classes(item)
     elif isinstance(config, dict):
         yield from _classes(list(config.values()))
-    elif callable(config) and hasattr(config, "__qualname__"):
+    elif isinstance(config, (types.FunctionType, type)):
         yield config.__module__, config.__qualname__
 
 

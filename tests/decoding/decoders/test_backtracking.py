@@ -28,7 +28,7 @@ class Fixed(Generator):
         super().__init__()
         self.end, self.wall = end, wall
 
-    def _law(self, tokens, lengths, rows):
+    def _next_log_probs(self, tokens, lengths, rows):
         probs = torch.tensor([0.6, 0.4 - self.end, 0.0, self.end], dtype=torch.float64).expand(len(lengths), 4).clone()
         if self.wall is not None:
             probs[lengths >= self.wall] = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=torch.float64)

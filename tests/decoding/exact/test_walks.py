@@ -138,7 +138,7 @@ def test_last_token_bias_amplifies_without_backtracking_and_not_with_it(depth, e
 
 
 def test_a_tree_refuses_tables_of_the_wrong_shape():
-    with pytest.raises(sl.BadInput, match="level 1 needs 2 distributions over 2 tokens"):
+    with pytest.raises(sl.BadInput, match="level 1 needs 2 rows of 2 probabilities"):
         Tree((np.full((1, 2), 0.5), np.full((3, 2), 0.5)))
     with pytest.raises(sl.BadInput, match="one number per node"):
         TreeWalk(Tree.uniform(2, 2), [np.ones(1), np.ones(2)])

@@ -164,7 +164,7 @@ def test_features_and_laws_of_one_prefix_cost_one_evaluation_and_equal_the_recor
         expected = RecomputingGenerator(network).features(tokens, lengths, rows, point)
         assert torch.allclose(generator.features(tokens, lengths, rows, point), expected, atol=1e-5)
     assert generator.evaluations == 8
-    assert torch.allclose(probs, RecomputingGenerator(network)._law(tokens, lengths, rows), atol=1e-5)
+    assert torch.allclose(probs, RecomputingGenerator(network)._next_log_probs(tokens, lengths, rows), atol=1e-5)
 
 
 def test_children_of_a_prefix_are_read_into_copies_of_the_cache():
@@ -204,7 +204,7 @@ def test_rows_may_be_asked_in_any_order_and_number():
         if int(torch.randint(0, 2, (1,), generator=chance)):
             tokens[rows, lengths - 1] = torch.randint(0, 6, (count,), generator=chance)
         ours = cached.next_logprobs(tokens[rows], lengths, rows)
-        assert torch.allclose(ours, plain._law(tokens[rows], lengths, rows), atol=1e-4)
+        assert torch.allclose(ours, plain._next_log_probs(tokens[rows], lengths, rows), atol=1e-4)
 
 
 def test_an_empty_prompt_and_an_unwatched_activation_are_refused():
