@@ -72,8 +72,8 @@ def load_language_model(folder: str | Path, *, device: str = "cpu") -> LanguageM
         raise BadInput(f"the folder {str(folder)!r} has no config.json: give a folder written by save_pretrained")
     try:
         with _quiet():
-            model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
-            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+            model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as problem:
         reason = " ".join(str(problem).split())[:200]
         raise BadInput(
