@@ -80,7 +80,7 @@ def decode(
         raise typer.Exit(3)
 
 
-def _words(result) -> str:  # type: ignore[no-untyped-def]
+def _words(result) -> str:
     """One result for people."""
     counts = result.counters
     likelihood = "unknown, the model was not asked" if result.logprob is None else f"{result.logprob:.3f} nats"
@@ -98,7 +98,7 @@ def _words(result) -> str:  # type: ignore[no-untyped-def]
     return "\n".join(lines) + "\n"
 
 
-def _summary(results) -> str:  # type: ignore[no-untyped-def]
+def _summary(results) -> str:
     """How many texts ended in which way, and what they cost together."""
     from collections import Counter
 

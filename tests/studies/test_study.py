@@ -120,3 +120,9 @@ def test_bad_studies_and_settings_are_refused(study: Study[Settings]) -> None:
         Study("t/y", title="", source="", quick=Settings(), full=3)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"no function decorated with @study\.collect"):
         Study("t/z", title="", source="", quick=Settings(), full=Settings()).run(Settings(), LAB)
+
+
+def test_the_null_judges_what_random_draws_decide(study: Study[Settings]) -> None:
+    assert [claim.id for claim in study.due("null")] == ["t/x.is-big"]
+    assert [claim.id for claim in study.due("full")] == ["t/x.is-big"]
+    assert study.reductions("quick") == ["seeds 3 of 9"]
