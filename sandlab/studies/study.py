@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 from sandlab import figures
 from sandlab.errors import BadInput, nearest
 from sandlab.registry import kebab, register
-from sandlab.studies.claims import Claim, Finding, Noted, NotMeasured, Quantity, Values, judge
+from sandlab.studies.claims import Claim, Exact, Finding, Noted, NotMeasured, Quantity, Values, judge
 
 if TYPE_CHECKING:
     from sandlab.learning.experiment import Experiment, Runs
