@@ -78,6 +78,32 @@ from sandlab.worlds.flip_flop.language import FlipFlopTransduction as FlipFlopTr
 from sandlab.worlds.flip_flop.language import chat_prompt as chat_prompt
 from sandlab.worlds.flip_flop.light_switch import LightSwitchStory as LightSwitchStory
 from sandlab.worlds.flip_flop.light_switch import light_switch_text as light_switch_text
+from sandlab.worlds.hmm.doubly_stochastic import birkhoff as birkhoff
+from sandlab.worlds.hmm.doubly_stochastic import circulant as circulant
+from sandlab.worlds.hmm.doubly_stochastic import random_doubly_stochastic as random_doubly_stochastic
+from sandlab.worlds.hmm.doubly_stochastic import sinkhorn as sinkhorn
+from sandlab.worlds.hmm.doubly_stochastic import symmetric_doubly_stochastic as symmetric_doubly_stochastic
+from sandlab.worlds.hmm.doubly_stochastic import three_cycle as three_cycle
+from sandlab.worlds.hmm.instances import HMM_INSTANCES as HMM_INSTANCES
+from sandlab.worlds.hmm.instances import make_ghmm as make_ghmm
+from sandlab.worlds.hmm.instances import make_hmm as make_hmm
+from sandlab.worlds.hmm.instances import named_hmm as named_hmm
+from sandlab.worlds.hmm.instances import random_ghmm as random_ghmm
+from sandlab.worlds.hmm.instances import random_hmm as random_hmm
+from sandlab.worlds.hmm.models import GaussianHMM as GaussianHMM
+from sandlab.worlds.hmm.models import HMM as HMM
+from sandlab.worlds.hmm.models import LatentChain as LatentChain
+from sandlab.worlds.hmm.tasks import MaskedTask as MaskedTask
+from sandlab.worlds.hmm.twins import gap_one_twin as gap_one_twin
+from sandlab.worlds.hmm.twins import householder as householder
+from sandlab.worlds.hmm.twins import householder_transitions as householder_transitions
+from sandlab.worlds.hmm.twins import orbit as orbit
+from sandlab.worlds.hmm.twins import posterior_sphere as posterior_sphere
+from sandlab.worlds.hmm.twins import power_range as power_range
+from sandlab.worlds.hmm.twins import power_twin as power_twin
+from sandlab.worlds.hmm.twins import reflected_ghmm as reflected_ghmm
+from sandlab.worlds.hmm.twins import rotation_about_ones as rotation_about_ones
+from sandlab.worlds.hmm.twins import valid_angles as valid_angles
 from sandlab.worlds.markov.bigram_text import BigramBackcopy as BigramBackcopy
 from sandlab.worlds.markov.bigram_text import BigramTrigger as BigramTrigger
 from sandlab.worlds.markov.bigram_text import last_occurrence as last_occurrence
@@ -196,10 +222,13 @@ __all__ = [
     "FiniteGroup",
     "FlipFlop",
     "FlipFlopTransduction",
+    "GaussianHMM",
     "GaussianMean",
     "GaussianMeans",
     "Grid",
     "GridProduct",
+    "HMM",
+    "HMM_INSTANCES",
     "HiddenParity",
     "Holonomy",
     "ImageContrast",
@@ -212,9 +241,11 @@ __all__ = [
     "KHopInduction",
     "Knapsack",
     "LabelledPrefixes",
+    "LatentChain",
     "LightSwitchStory",
     "MEANINGFUL",
     "MarkovChain",
+    "MaskedTask",
     "Memory",
     "Mixture",
     "Move",
@@ -240,6 +271,7 @@ __all__ = [
     "as_table",
     "binary_bayes",
     "binary_next_probs",
+    "birkhoff",
     "can_be_completed",
     "canonical",
     "carries",
@@ -247,6 +279,7 @@ __all__ = [
     "chain_parents",
     "chat_prompt",
     "chow_liu",
+    "circulant",
     "composition_series",
     "conditional_distribution",
     "context_indices",
@@ -268,8 +301,11 @@ __all__ = [
     "from_generators",
     "from_json",
     "from_regex",
+    "gap_one_twin",
     "group_name",
     "holonomy",
+    "householder",
+    "householder_transitions",
     "is_solvable",
     "knapsack_density",
     "knapsack_table",
@@ -279,12 +315,16 @@ __all__ = [
     "lifted_chain",
     "light_switch_text",
     "machine_names",
+    "make_ghmm",
+    "make_hmm",
     "minimal",
+    "named_hmm",
     "named_machine",
     "naming",
     "next_token_batch",
     "ngram_estimators",
     "ngram_name",
+    "orbit",
     "order_of",
     "pair_frequencies",
     "pair_parents",
@@ -293,22 +333,34 @@ __all__ = [
     "permutation_reset",
     "position_information",
     "positive_stationary_distribution",
+    "posterior_sphere",
+    "power_range",
+    "power_twin",
     "random_automaton",
+    "random_doubly_stochastic",
+    "random_ghmm",
+    "random_hmm",
     "random_parents",
     "read_idx",
     "read_machine",
     "read_parquet",
+    "reflected_ghmm",
+    "rotation_about_ones",
     "scan_brackets",
     "score_cases",
+    "sinkhorn",
     "skip_parents",
     "solve_knapsack",
     "solve_superincreasing",
     "spread_kernel",
     "stationary_distribution",
+    "symmetric_doubly_stochastic",
+    "three_cycle",
     "to_huggingface",
     "to_parquet",
     "token_distribution",
     "universal_embedding",
+    "valid_angles",
     "window_distribution",
     "window_tokens",
     "wreath_product",

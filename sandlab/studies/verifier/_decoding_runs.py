@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from sandlab.random import rng
 from sandlab.studies.study import Lab
 from sandlab.studies.verifier._exact import QUERIES as QUERIES
 from sandlab.studies.verifier._exact import THESIS as THESIS
+from sandlab.studies.verifier._exact import table as table
 from sandlab.worlds.dyck.language import Dyck
 from sandlab.worlds.verifier.append_cases import AppendCases
 
@@ -181,6 +182,14 @@ Settings = TypeVar("Settings", bound=DecodingSettings)
 Result = TypeVar("Result")
 
 
+class Presets(TypedDict, Generic[Settings]):
+    """The presets that several studies share."""
+
+    quick: Settings
+    full: Settings
+    null: Settings
+
+
 @dataclass(frozen=True)
 class ModelJob(Generic[Settings]):
     """What is measured on the model of one seed, with one decoding where the measurement needs one."""
@@ -193,7 +202,11 @@ class ModelJob(Generic[Settings]):
 
 @dataclass(frozen=True)
 class Models(Generic[Settings]):
-    """The trained models of all seeds: measurements are mapped over them, each given its model."""
+    """The trained models of all seeds: measurements are mapped over them, each given its model.
+
+    Repetitions of one model share its weights, its verifier and its prefixes: only models are independent of each
+    other, so measurements are means over repetitions, and the intervals of the findings are over models.
+    """
 
     lab: Lab
     settings: Settings
@@ -237,15 +250,6 @@ class Models(Generic[Settings]):
 def untrained(experiment: Experiment) -> Experiment:
     """The same models with the weights that they start from."""
     return replace(experiment, training=replace(experiment.training, lr=0.0))
-
-
-def by_model(values: Sequence[Sequence[float] | np.ndarray | float]) -> np.ndarray:
-    """One value for each model, the mean over its repetitions.
-
-    Repetitions of one model share its weights, its verifier and its prefixes: only models are independent of each
-    other, so the intervals of the findings are over models.
-    """
-    return np.array([np.mean(each) for each in values])
 
 
 def spread(values: np.ndarray, digits: int = 3) -> str:

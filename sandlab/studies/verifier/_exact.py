@@ -16,9 +16,9 @@ WALKS = "Rohatgi, Shetty, Saless, Li, Moitra, Risteski & Foster 2025"
 THESIS = "Li 2025 (thesis)"
 
 
-def table(found: Sequence[Mapping[str, float]], rows: int = 1) -> dict[str, np.ndarray]:
-    """Name → the results of all jobs as an array (row, column), when the jobs are listed row by row."""
-    return {name: np.array([each[name] for each in found]).reshape(rows, -1) for name in found[0]}
+def table(found: Sequence[Mapping[str, float]], *shape: int) -> dict[str, np.ndarray]:
+    """Name → the results of all jobs as an array, of some shape when the jobs are listed row by row."""
+    return {name: np.array([each[name] for each in found]).reshape(shape or -1) for name in found[0]}
 
 
 def leaf_p_value(

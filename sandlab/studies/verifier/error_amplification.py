@@ -147,7 +147,7 @@ class UniformGenerator(Generator):
         super().__init__()
         self.vocab = vocab
 
-    def _law(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return torch.full((len(lengths), self.vocab), 1 / self.vocab, dtype=torch.float64).log()
 
 
@@ -213,12 +213,12 @@ def collect(settings: Settings, lab: Lab) -> Results:
     return Results(
         list(settings.horizons),
         list(settings.errors),
-        table(lab.map(solve_bits, bits, label="biased bits"), len(settings.errors)),
+        table(lab.map(solve_bits, bits, label="biased bits"), len(settings.errors), -1),
         list(settings.dyck_lengths),
         noise,
-        table(lab.map(solve_dyck, dyck, label="Dyck words"), settings.seeds),
+        table(lab.map(solve_dyck, dyck, label="Dyck words"), settings.seeds, -1),
         settings.simulated,
-        table(lab.map(walk_dyck, walks, label="walks to Dyck words"), 2),
+        table(lab.map(walk_dyck, walks, label="walks to Dyck words"), 2, -1),
     )
 
 

@@ -160,12 +160,14 @@ def distance_to_restricted(length: int) -> float:
     """Total variation between tokenwise rejection and the restricted distribution on "some zero", by enumeration."""
     tree = Tree.uniform(2, length)
     accepted = torch.as_tensor(SomeZero(length=length).accepts(torch.from_numpy(tree.strings()))).numpy().astype(float)
-    return total_variation(tokenwise_distribution(tree, tree.verdicts(accepted)), restricted_distribution(tree, accepted))
+    return total_variation(
+        tokenwise_distribution(tree, tree.verdicts(accepted)), restricted_distribution(tree, accepted)
+    )
 
 
 @dataclass(frozen=True)
 class Results:
-    """Name → array. zeros and parity: (seed, length); knapsacks: (seed, 1); distances: "some zero" of D = 2 … 12."""
+    """Name → array. zeros and parity: (seed, length); knapsacks: (seed); distances: "some zero" of D = 2 … 12."""
 
     lengths: np.ndarray
     zeros: dict[str, np.ndarray]
@@ -188,10 +190,10 @@ def collect(settings: Settings, lab: Lab) -> Results:
     knapsacks = [Task(WEIGHTS, settings.instances, seed) for seed in seeds]
     return Results(
         np.array(settings.lengths),
-        table(lab.map(find_zeros, zeros, label="all zeros"), count),
+        table(lab.map(find_zeros, zeros, label="all zeros"), count, -1),
         np.array(settings.secret_lengths),
-        table(lab.map(find_secrets, parity, label="hidden parity"), count),
-        table(lab.map(pack_knapsacks, knapsacks, label="knapsacks"), count),
+        table(lab.map(find_secrets, parity, label="hidden parity"), count, -1),
+        table(lab.map(pack_knapsacks, knapsacks, label="knapsacks")),
         np.array(lab.map(distance_to_restricted, range(2, 13), label="some zero")),
     )
 
@@ -321,7 +323,7 @@ def knapsack(results: Results) -> np.ndarray:
 
     Queries per bit of tokenwise rejection (9 if an instance was not solved).
     """
-    return np.where(results.knapsacks["solved"] == 1, results.knapsacks["queries per bit"], 9.0)[:, 0]
+    return np.where(results.knapsacks["solved"] == 1, results.knapsacks["queries per bit"], 9.0)
 
 
 @study.claim(Mean(below=0.1), at=HARDNESS)
@@ -330,7 +332,7 @@ def knapsack_blind(results: Results) -> np.ndarray:
 
     Share of runs solved by rejection with a budget of 2D queries.
     """
-    return results.knapsacks["blind"][:, 0]
+    return results.knapsacks["blind"]
 
 
 @study.table

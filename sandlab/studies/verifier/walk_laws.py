@@ -146,8 +146,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     rest = (settings.noise, settings.runs)
     instances = [Instance(*shape, *rest, seed) for shape in settings.shapes for seed in range(settings.seeds)]
     (example,) = lab.map(draw_example, [Instance(2, 4, settings.noise, 0, 0)])
-    columns = table(lab.map(solve, instances, label="walks on trees"))
-    return Results({name: values[0] for name, values in columns.items()}, example)
+    return Results(table(lab.map(solve, instances, label="walks on trees")), example)
 
 
 @study.claim(Exact(below=1e-10), source=f"{WALKS}; formula derived here")

@@ -1,15 +1,24 @@
-"""Reading test cases of list append: which are right, where the first error is, can a beginning still become right?"""
+"""Reading test cases of list append: which are correct, where the first error is, whether a prefix can be completed."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-__all__ = ["CaseError", "CaseScore", "ParsedCase", "can_be_completed", "find_error", "parse_cases", "score_cases"]
+__all__ = [
+    "CaseError",
+    "CaseScore",
+    "ParsedCase",
+    "can_be_completed",
+    "count_distinct",
+    "find_error",
+    "parse_cases",
+    "score_cases",
+]
 
 
 class CaseError(Enum):
@@ -19,18 +28,18 @@ class CaseError(Enum):
     EXTRA_CONTENT_AFTER_TASK_COMPLETION = "extra content after the task"
     FUNCTION_NOT_TESTED = "the function is not tested"
     FUNCTION_CALL_NO_CLOSING_PARENTHESIS = "call without closing parenthesis"
-    FUNCTION_CALL_SYNTAX_ERROR = "call is no Python"
-    FUNCTION_CALL_VALUE_ERROR = "arguments are no literals"
-    FUNCTION_CALL_UNKNOWN_VARIABLE = "arguments have a variable"
-    FIRST_ARGUMENT_TYPE_ERROR = "first argument is no list"
+    FUNCTION_CALL_SYNTAX_ERROR = "call is not Python"
+    FUNCTION_CALL_VALUE_ERROR = "arguments are not literals"
+    FUNCTION_CALL_UNKNOWN_VARIABLE = "arguments contain a variable"
+    FIRST_ARGUMENT_TYPE_ERROR = "first argument is not a list"
     ONLY_ONE_ARGUMENT = "only one argument"
     MORE_THAN_TWO_ARGUMENTS = "more than two arguments"
     NO_ASSERTION_EQUALITY = "no =="
     EXPECTED_OUTPUT_NO_CLOSING_BRACKET = "result without closing bracket"
-    EXPECTED_OUTPUT_SYNTAX_ERROR = "result is no Python"
-    EXPECTED_OUTPUT_VALUE_ERROR = "result is no literal"
-    EXPECTED_OUTPUT_TYPE_ERROR = "result is no list"
-    EXPECTED_OUTPUT_UNDEFINED_VARIABLE = "result has a variable"
+    EXPECTED_OUTPUT_SYNTAX_ERROR = "result is not Python"
+    EXPECTED_OUTPUT_VALUE_ERROR = "result is not a literal"
+    EXPECTED_OUTPUT_TYPE_ERROR = "result is not a list"
+    EXPECTED_OUTPUT_UNDEFINED_VARIABLE = "result contains a variable"
     ASSERTION_FAILURE = "the assertion is false"
     FEWER_TEST_CASES_THAN_EXPECTED = "too few test cases"
 
@@ -47,8 +56,8 @@ class ParsedCase:
 def parse_cases(text: str, name: str, limit: int = 8) -> list[ParsedCase]:
     """The first `limit` test cases of a completion.
 
-    Semicolons and leading blanks are dropped; once a case was read, the third line that is neither empty nor readable
-    ends the reading. Botta, Li et al. 2025, rules of the released evaluation.
+    Semicolons and leading blanks are dropped; after the first readable case, the third line that is neither empty nor
+    readable ends the reading. Botta, Li et al. 2025, rules of the released evaluation.
     """
     found: list[ParsedCase] = []
     unreadable = 0
@@ -90,58 +99,62 @@ def _read(line: str, name: str) -> ParsedCase | None:
 def _closing(line: str, opening: int) -> int | None:
     """Position of the bracket that closes the one at `opening`."""
     depth = 0
-    for place in range(opening, len(line)):
-        depth += (line[place] in "([") - (line[place] in ")]")
+    for position in range(opening, len(line)):
+        depth += (line[position] in "([") - (line[position] in ")]")
         if depth == 0:
-            return place
+            return position
     return None
 
 
 @dataclass(frozen=True)
 class CaseScore:
-    """Distinct correct test cases, and their share of all that were asked for."""
+    """Distinct correct test cases, and their share of all that were requested."""
 
     distinct_correct: int
-    asked: int
+    requested: int
 
     @property
     def accuracy(self) -> float:
-        return self.distinct_correct / self.asked
+        return self.distinct_correct / self.requested
 
 
 def score_cases(completions: Mapping[str, Sequence[str]], limit: int = 8) -> CaseScore:
-    """name → completions: duplicates (same list and item) count once per name, over all its completions."""
-    total, asked = 0, 0
-    for name, texts in completions.items():
-        cases = {case for text in texts for case in parse_cases(text, name, limit) if case.correct}
-        total += len(cases)
-        asked += limit * len(texts)
-    return CaseScore(total, asked)
+    """The score of the completions for each name; duplicates (same list and item) count once per name."""
+    found = [count_distinct(texts, [name] * len(texts), limit)[-1] for name, texts in completions.items()]
+    return CaseScore(sum(found), limit * sum(map(len, completions.values())))
+
+
+def count_distinct(texts: Sequence[str], names: Sequence[str], limit: int = 8) -> list[int]:
+    """How many distinct correct test cases the first 1, 2, 3, … texts hold, per function name and added up."""
+    seen: set[tuple[str, ParsedCase]] = set()
+    counts = []
+    for text, name in zip(texts, names):
+        seen |= {(name, case) for case in parse_cases(text, name, limit) if case.correct}
+        counts.append(len(seen))
+    return counts
 
 
 def find_error(text: str, name: str, cases: int = 8) -> tuple[int, CaseError] | None:
     """Position of the first wrong character of a finished completion, and what is wrong there; None if nothing is."""
-    place = 0
+    start = 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        rest = text[place:]
         if number == cases:
-            return (place, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION) if rest.strip() else None
+            return (start, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION) if text[start:].strip() else None
         if number == len(lines) - 1 and not line:
-            return place, CaseError.FEWER_TEST_CASES_THAN_EXPECTED
+            return start, CaseError.FEWER_TEST_CASES_THAN_EXPECTED
         wrong = _line_error(line, name)
         if wrong is not None:
-            return place + wrong[0], wrong[1]
-        place += len(line) + 1
-    done = len(lines) >= cases
-    return None if done else (len(text), CaseError.FEWER_TEST_CASES_THAN_EXPECTED)
+            return start + wrong[0], wrong[1]
+        start += len(line) + 1
+    return None if len(lines) >= cases else (len(text), CaseError.FEWER_TEST_CASES_THAN_EXPECTED)
 
 
 @lru_cache(maxsize=100_000)
 def _line_error(line: str, name: str) -> tuple[int, CaseError] | None:
     for head, kind in (("assert ", CaseError.LINE_WITHOUT_ASSERT), (f"assert {name}(", CaseError.FUNCTION_NOT_TESTED)):
         if not line.startswith(head):
-            return _departure(line, head), kind
+            return _difference(line, head), kind
     begin = len(f"assert {name}(")
     end = _closing(line, begin - 1)
     if end is None:
@@ -158,7 +171,7 @@ def _line_error(line: str, name: str) -> tuple[int, CaseError] | None:
     if not isinstance(values[0], list):
         return begin, CaseError.FIRST_ARGUMENT_TYPE_ERROR
     if not line.startswith(" == ", end + 1):
-        return end + 1 + _departure(line[end + 1 :], " == "), CaseError.NO_ASSERTION_EQUALITY
+        return end + 1 + _difference(line[end + 1 :], " == "), CaseError.NO_ASSERTION_EQUALITY
     return _result_error(line, end + 5, [*values[0], values[1]])
 
 
@@ -177,7 +190,7 @@ _RESULT = (
 def _result_error(line: str, begin: int, expected: list[object]) -> tuple[int, CaseError] | None:
     stated = line[begin:]
     if stated.startswith("[") and _closing(stated, 0) is None:
-        shared = _departure(stated, repr(expected))
+        shared = _difference(stated, repr(expected))
         # Up to the missing bracket the result may be right: then the error is the end of the line.
         return begin + shared, CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET
     wrong = _literal_error(stated, _RESULT)
@@ -187,16 +200,18 @@ def _result_error(line: str, begin: int, expected: list[object]) -> tuple[int, C
     if not isinstance(value, list):
         return begin, CaseError.EXPECTED_OUTPUT_TYPE_ERROR
     if value != expected:
-        return begin + _departure(stated, repr(expected)), CaseError.ASSERTION_FAILURE
+        return begin + _difference(stated, repr(expected)), CaseError.ASSERTION_FAILURE
     return None
 
 
 def _literal_error(source: str, kinds: tuple[CaseError, CaseError, CaseError]) -> tuple[int, CaseError] | None:
-    """Where `source` is no Python, has a variable, or is no literal."""
+    """Where `source` is not Python, contains a variable, or is not a literal."""
     try:
         tree = ast.parse(source.strip() or "(", mode="eval")
-    except (SyntaxError, ValueError) as problem:
-        return int(getattr(problem, "offset", 1) or 1) - 1, kinds[0]
+    except SyntaxError as problem:
+        return (problem.offset or 1) - 1, kinds[0]
+    except ValueError:
+        return 0, kinds[0]
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     if names:
         return names[0].col_offset, kinds[1]
@@ -207,29 +222,29 @@ def _literal_error(source: str, kinds: tuple[CaseError, CaseError, CaseError]) -
     return None
 
 
-def _departure(text: str, wanted: str) -> int:
-    """The first place at which `text` is not `wanted`."""
-    for place, (one, other) in enumerate(zip(text, wanted)):
+def _difference(text: str, expected: str) -> int:
+    """The first position at which two texts differ."""
+    for position, (one, other) in enumerate(zip(text, expected)):
         if one != other:
-            return place
-    return min(len(text), len(wanted))
+            return position
+    return min(len(text), len(expected))
 
 
 _HEAD = re.compile(r"\[(?:(?P<entries>\d(?:, \d)*))?\], (?P<item>\d)\) == ")
 
 
 def can_be_completed(text: str, name: str, cases: int = 8) -> bool:
-    """Whether a beginning of a completion can still become `cases` correct lines (written in the documents' style).
+    """Whether a prefix of a completion can still become `cases` correct lines (written in the documents' style).
 
     What follows the last line is not judged. This is the exact process verifier of the task.
     """
     lines = text.split("\n")
     if len(lines) > cases:
         return all(_line_error(line, name) is None for line in lines[:cases])
-    return all(_line_error(line, name) is None for line in lines[:-1]) and _alive(lines[-1], name)
+    return all(_line_error(line, name) is None for line in lines[:-1]) and _line_completable(lines[-1], name)
 
 
-def _alive(line: str, name: str) -> bool:
+def _line_completable(line: str, name: str) -> bool:
     head = f"assert {name}("
     if len(line) <= len(head):
         return head.startswith(line)
@@ -238,14 +253,14 @@ def _alive(line: str, name: str) -> bool:
     rest = line[len(head) :]
     match = _HEAD.match(rest)
     if match is None:
-        return _head_alive(rest)
+        return _head_completable(rest)
     entries = match["entries"].split(", ") if match["entries"] else []
     expected = "[" + ", ".join([*entries, match["item"]]) + "]"
     return expected.startswith(rest[match.end() :])
 
 
-def _head_alive(rest: str) -> bool:
-    """Whether "[2, 5], 7) == " can still come out of this beginning."""
+def _head_completable(rest: str) -> bool:
+    """Whether this can still become arguments such as "[2, 5], 7) == "."""
     end = rest.find("]")
     if end < 0:
         return re.fullmatch(r"(?:\[(?:\d(?:, \d)*(?:,|, )?)?)?", rest) is not None
@@ -255,8 +270,3 @@ def _head_alive(rest: str) -> bool:
     return re.fullmatch(r"(?:, ?)?|, \d(?:\)(?: |  ?=|  ?==| =| ==)?)?", tail) is not None and (
         len(tail) < 4 or ") == ".startswith(tail[3:])
     )
-
-
-def completions_by_name(names: Iterable[str], texts: Sequence[str], each: int) -> dict[str, list[str]]:
-    """Texts in blocks of `each` per name."""
-    return {name: list(texts[place * each : (place + 1) * each]) for place, name in enumerate(names)}

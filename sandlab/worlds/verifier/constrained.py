@@ -1,4 +1,4 @@
-"""Constrained generation: a law over strings and a set of strings one wants; reaching it can be hard.
+"""Constrained generation: a distribution over strings and a target set, which can be hard to hit.
 
 A constrained task is a triple (Σ, A, O): an alphabet, a target set A and an autoregressive oracle O; the answer is any
 string of A with positive probability under O. Botta, Li, Mehta, Ash, Zhang & Risteski 2025.
@@ -26,7 +26,7 @@ START = 2
 class BitTask(World):
     """Bit strings of one length: an oracle that writes them (uniform unless a task says otherwise) and a target set.
 
-    A subclass gives `completable` and `contains`, and may give another `next_logprobs`. Models see a start token (2)
+    A subclass gives `completable`, and may give another `next_logprobs`. Models see a start token (2)
     before the bits; the functions on prefixes are given the bits alone.
     """
 
@@ -70,11 +70,12 @@ class BitTask(World):
         self._check_count(n)
         bits = torch.zeros(n, self.length, dtype=torch.long, device=rng.device)
         draws = torch.rand(n, self.length, generator=rng, device=rng.device, dtype=torch.float64)
-        for place in range(self.length):
-            lengths = torch.full((n,), place, device=rng.device)
-            bits[:, place] = (draws[:, place] >= self.next_logprobs(bits, lengths)[:, 0].exp()).long()
+        for position in range(self.length):
+            lengths = torch.full((n,), position, device=rng.device)
+            bits[:, position] = (draws[:, position] >= self.next_logprobs(bits, lengths)[:, 0].exp()).long()
         inputs = torch.cat([torch.full_like(bits[:, :1], START), bits[:, :-1]], 1)
-        return Batch(inputs, bits, torch.ones_like(bits, dtype=torch.bool), {"inside": self.accepts(bits)})  # type: ignore[dict-item]
+        inside = self.contains(bits, torch.full((n,), self.length, device=rng.device))
+        return Batch(inputs, bits, torch.ones_like(bits, dtype=torch.bool), {"inside": inside})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "n time 2"]:
         bits = torch.cat([batch.inputs[:, 1:], torch.zeros_like(batch.inputs[:, :1])], 1)
@@ -85,14 +86,13 @@ class BitTask(World):
 
     def strings(self) -> Int[Tensor, "string length"]:
         """All 2^length bit strings, first bit most significant."""
-        places = torch.arange(self.length - 1, -1, -1)
-        return (torch.arange(2**self.length).unsqueeze(1) >> places) & 1
+        return (torch.arange(2**self.length).unsqueeze(1) >> torch.arange(self.length - 1, -1, -1)) & 1
 
 
 @register("worlds")
 @dataclass(frozen=True)
 class AllZeros(BitTask):
-    """Uniform bits; only 0^D is wanted. Rejection needs D·2^D queries, tokenwise rejection 2D.
+    """Uniform bits; the target set is {0^D}. Rejection needs D·2^D queries, tokenwise rejection 2D.
 
     Botta, Li et al. 2025, the proposition that a process verifier saves an exponential factor.
     """
@@ -104,9 +104,10 @@ class AllZeros(BitTask):
 @register("worlds")
 @dataclass(frozen=True)
 class SomeZero(BitTask):
-    """Uniform bits; any string with a 0 is wanted. Tokenwise rejection gives 1^(D−1)0 twice the weight of the others.
+    """Uniform bits; the target set A is every string with a 0.
 
-    Its distance to the restricted law (uniform over A) is (2^D − 2)/(2^D (2^D − 1)).
+    Tokenwise rejection gives 1^(D−1)0 twice the probability of the others: its distance to the restricted distribution
+    (uniform over A) is (2^D − 2)/(2^D (2^D − 1)).
     """
 
     def completable(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -136,7 +137,7 @@ class HiddenParity(BitTask):
         require(self.secret < 2**hidden, "secret", self.secret, f"a number of {hidden} bits", f"below {2**hidden}")
 
     @cached_property
-    def secret_bits(self) -> Tensor:
+    def secret_bits(self) -> Int[Tensor, "hidden"]:
         return (torch.tensor(self.secret) >> torch.arange(self.length - 2, -1, -1)) & 1
 
     @property
@@ -145,19 +146,19 @@ class HiddenParity(BitTask):
         return torch.cat([self.secret_bits, self.secret_bits.sum(0, keepdim=True) % 2])
 
     def next_logprobs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        law = torch.full((len(lengths), 2), 0.5, dtype=torch.float64, device=tokens.device)
+        probs = torch.full((len(lengths), 2), 0.5, dtype=torch.float64, device=tokens.device)
         last = lengths == self.length - 1
         parity = _inside(tokens == 1, lengths).sum(1) % 2
-        forced = torch.where(self._knows_secret(tokens, lengths), parity, 1 - parity)
-        law[last] = torch.nn.functional.one_hot(forced[last], 2).to(law)
-        return law.log()
+        forced = torch.where(self._follows_secret(tokens, lengths), parity, 1 - parity)
+        probs[last] = torch.nn.functional.one_hot(forced[last], 2).to(probs)
+        return probs.log()
 
     def completable(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         even = _inside(tokens == 1, lengths).sum(1) % 2 == 0
         possible = (lengths < self.length) | ((lengths == self.length) & even)
-        return possible & self._knows_secret(tokens, lengths) if self.support_aware else possible
+        return possible & self._follows_secret(tokens, lengths) if self.support_aware else possible
 
-    def _knows_secret(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _follows_secret(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Whether the prefix agrees with the secret as far as both go."""
         time = min(tokens.shape[1], self.length - 1)
         differs = tokens[:, :time] != self.secret_bits[:time].to(tokens.device)

@@ -22,12 +22,12 @@ __all__ = ["Knapsack", "knapsack_density", "knapsack_table", "solve_knapsack", "
 @register("worlds")
 @dataclass(frozen=True)
 class Knapsack(BitTask):
-    """Uniform bits s_1..s_D; wanted are those with Σ s_i X_i = c.
+    """Uniform bits s_1..s_D; the target set is Σ s_i X_i = c.
 
     Generating one with any oracle of full support solves subset sum, hence is NP-hard; a table over remainders makes
     an exact process verifier in pseudo-polynomial time O(D·c). Botta, Li et al. 2025, theorem on NP-hardness.
 
-    weights   X_1..X_D, positive whole numbers; length is their number
+    weights   X_1..X_D, positive integers; length is their number
     capacity  c
     """
 
@@ -45,7 +45,8 @@ class Knapsack(BitTask):
         object.__setattr__(self, "length", len(self.weights))
 
     @cached_property
-    def reach(self) -> Bool[np.ndarray, "place remainder"]:
+    def reach(self) -> Bool[np.ndarray, "decided remainder"]:
+        """Whether the weights not yet decided can sum to a remainder, by the number of decided ones."""
         return knapsack_table(self.weights, self.capacity)
 
     def completable(self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"]) -> Bool[Tensor, "row"]:
@@ -59,15 +60,15 @@ class Knapsack(BitTask):
         return fits & table[lengths.clamp(max=self.length), missing.clamp(min=0)]
 
 
-def knapsack_table(weights: Sequence[int], capacity: int) -> Bool[np.ndarray, "place remainder"]:
+def knapsack_table(weights: Sequence[int], capacity: int) -> Bool[np.ndarray, "decided remainder"]:
     """reach[i][r]: can some of X_{i+1}, ..., X_D sum to r? Backwards over i, time O(D·c)."""
     reach = np.zeros((len(weights) + 1, capacity + 1), dtype=bool)
     reach[-1, 0] = True
-    for place in range(len(weights) - 1, -1, -1):
-        reach[place] = reach[place + 1]
-        weight = weights[place]
+    for index in range(len(weights) - 1, -1, -1):
+        reach[index] = reach[index + 1]
+        weight = weights[index]
         if weight <= capacity:
-            reach[place, weight:] |= reach[place + 1, : capacity + 1 - weight]
+            reach[index, weight:] |= reach[index + 1, : capacity + 1 - weight]
     return reach
 
 
@@ -77,8 +78,8 @@ def solve_knapsack(weights: Sequence[int], capacity: int) -> list[int] | None:
     if not reach[0, capacity]:
         return None
     bits, missing = [], capacity
-    for place, weight in enumerate(weights):
-        take = not reach[place + 1, missing]
+    for index, weight in enumerate(weights):
+        take = not reach[index + 1, missing]
         bits.append(int(take))
         missing -= weight * take
     return bits
@@ -87,14 +88,14 @@ def solve_knapsack(weights: Sequence[int], capacity: int) -> list[int] | None:
 def solve_superincreasing(weights: Sequence[int], capacity: int) -> list[int] | None:
     """The greedy solver: from the largest index down, take X_i whenever it fits.
 
-    Finds a solution if there is one provided each weight is at least the sum of all before it (equality is enough);
-    for other weights it may miss one.
+    It finds a solution where there is one, provided that each weight is at least the sum of all before it; for other
+    weights it may miss one.
     """
     bits = [0] * len(weights)
-    for place in range(len(weights) - 1, -1, -1):
-        if weights[place] <= capacity:
-            bits[place] = 1
-            capacity -= weights[place]
+    for index in range(len(weights) - 1, -1, -1):
+        if weights[index] <= capacity:
+            bits[index] = 1
+            capacity -= weights[index]
     return bits if capacity == 0 else None
 
 

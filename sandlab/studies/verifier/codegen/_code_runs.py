@@ -21,15 +21,16 @@ from sandlab.studies.verifier._decoding_runs import (
     ErrorSet,
     ModelJob,
     Models,
+    Presets,
     Writer,
-    by_model,
     spread,
     untrained,
 )
 from sandlab.studies.verifier.codegen._published import published
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.verifier.append_cases import OOD_NAMES, AppendCases
-from sandlab.worlds.verifier.append_checking import ParsedCase, parse_cases
+from sandlab.worlds.verifier.append_checking import count_distinct
+from sandlab.worlds.verifier.append_prefixes import label_prefixes
 
 # Names in the strings that verifiers are trained on; the names of the tests are others.
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
@@ -122,7 +123,7 @@ FULL = Settings(
     names=10, misleading=OOD_NAMES, repetitions=5, searched=2100, probe_steps=400, hidden=256,
     nuclei=(0.7, 0.8, 0.9, 0.95, 1.0), temperatures=(0.2, 0.4, 0.6, 0.8, 1.0, 1.2),
 )  # fmt: skip
-NULL = replace(QUICK, model=untrained(QUICK.model))
+PRESETS = Presets(quick=QUICK, full=FULL, null=replace(QUICK, model=untrained(QUICK.model)))
 Job: TypeAlias = ModelJob[Settings]
 
 
@@ -135,19 +136,16 @@ def find_errors(job: Job, writer: Writer) -> ErrorSet:
     settings, world = job.settings, job.settings.world
     each = -(-settings.searched // len(TRAINING_NAMES))
     done = writer.complete(prompts(world, TRAINING_NAMES, job.seed) * each, Sampling(), "errors")
-    texts = [(done.string(row), int(done.starts[row])) for row in range(len(done))]
-    tokens, lines = label_prefixes(world, texts, rng(job.seed, "prefixes"))
-    points = [f"layers.{layer}.resid_post" for layer in range(len(layer_names(writer)))]
-    probing = {"steps": settings.probe_steps, "hidden": settings.hidden}
-    features, labels = writer.features([string for string, _ in tokens], *points), [label for _, label in tokens]
-    last = points[-1]
-    found = {
-        name: writer.fit(features[point], labels, point, **probing) for name, point in zip(layer_names(writer), points)
-    }
-    found |= {f"depth {d}": writer.fit(features[last], labels, last, layers=d, **probing) for d in DEPTHS[1:]}
-    ends = writer.features([string for string, _ in lines], last)[last]
-    found["lines"] = writer.fit(ends, [label for _, label in lines], last, **probing)
-    return ErrorSet([string for string, _ in tokens], labels, found, len(done))
+    documents = [(done.string(row), int(done.starts[row])) for row in range(len(done))]
+    tokens, lines = label_prefixes(world, documents, rng=rng(job.seed, "prefixes"))
+    names, size = layer_names(writer), {"steps": settings.probe_steps, "hidden": settings.hidden}
+    points = [f"layers.{layer}.resid_post" for layer in range(len(names))]
+    features, last = writer.features(tokens.strings, *points), points[-1]
+    found = {name: writer.fit(features[point], tokens.labels, point, **size) for name, point in zip(names, points)}
+    for depth in DEPTHS[1:]:
+        found[f"depth {depth}"] = writer.fit(features[last], tokens.labels, last, layers=depth, **size)
+    found["lines"] = writer.fit(writer.features(lines.strings, last)[last], lines.labels, last, **size)
+    return ErrorSet(tokens.strings, tokens.labels, found, len(done))
 
 
 def layer_names(writer: Writer) -> list[str]:
@@ -155,41 +153,6 @@ def layer_names(writer: Writer) -> list[str]:
     config = writer.model.config
     assert isinstance(config, TransformerConfig)
     return [*(f"layer {layer}" for layer in range(config.layers - 1)), "trained"]
-
-
-Labelled: TypeAlias = "list[tuple[list[int], int]]"
-
-
-def label_prefixes(
-    world: AppendCases, texts: Iterable[tuple[list[int], int]], source: torch.Generator
-) -> tuple[Labelled, Labelled]:
-    """Prefixes of texts (tokens, start of the completion), labelled 0 (ends in an error) or 1 (correct).
-
-    tokens   a wrong completion gives its prefix up to the first wrong token (0) and up to a random earlier one (1); a
-             correct completion, up to a random token (1)
-    lines    a wrong completion gives its prefix up to the end of the first wrong line (0) and of the line before (1);
-             a correct completion, up to the end of a random line (1)
-    Botta, Li et al. 2025, code generation; the rules are those of the released code.
-    """
-    tokens: Labelled = []
-    lines: Labelled = []
-
-    def below(high: int) -> int:
-        return int(torch.randint(high, (1,), generator=source))
-
-    for string, start in texts:
-        error = world.first_error(string)
-        ends = [index for index in range(start, len(string)) if string[index] in (world.newline, world.end_token)]
-        if error is None:
-            tokens.append((string[: start + 1 + below(len(string) - start)], 1))
-            lines.append((string[: ends[below(len(ends))] + 1], 1))
-        elif error[0] < len(string):
-            tokens.append((string[: error[0] + 1], 0))
-            tokens += [(string[: start + 1 + below(error[0] - start)], 1)] if error[0] > start else []
-            lines += [(string[: index + 1], 0) for index in ends if index >= error[0]][:1]
-            before = [index for index in ends if index < error[0]]
-            lines.append((string[: before[-1] + 1] if before else string[:start], 1))
-    return tokens, lines
 
 
 def prompts(world: AppendCases, names: Sequence[str], seed: int) -> list[list[int]]:
@@ -211,14 +174,11 @@ def random_names(count: int, seed: int) -> list[str]:
 class Written:
     """What one model wrote with one decoding.
 
-    accuracy, queries   of each repetition: distinct correct cases divided by those requested; queries to the model
-    requested           test cases requested in one repetition
-    curve, paid         (repetition, completion): distinct correct cases and queries so far
-    tokens              kept or erased; backtracks: per completion; first_errors: kind → completions
+    requested      test cases requested in one repetition
+    curve, paid    (repetition, completion): distinct correct cases and queries so far
+    tokens         kept or erased; backtracks: per completion; first_errors: kind → completions
     """
 
-    accuracy: list[float]
-    queries: list[int]
     requested: int
     curve: np.ndarray
     paid: np.ndarray
@@ -227,6 +187,16 @@ class Written:
     first_errors: dict[str, int]
     completions: int
     example: str
+
+    @property
+    def accuracy(self) -> float:
+        """Distinct correct cases divided by those requested, mean over repetitions."""
+        return float(self.curve[:, -1].mean()) / self.requested
+
+    @property
+    def queries(self) -> float:
+        """Queries to the model, mean over repetitions."""
+        return float(self.paid[:, -1].mean())
 
 
 def write(job: Job, writer: Writer) -> Written:
@@ -239,14 +209,12 @@ def write(job: Job, writer: Writer) -> Written:
     texts = [world.render(done.generated(row)) for row in range(len(done))]
     each = settings.completions * len(names)
     curve = [
-        distinct_correct(texts[start : start + each], names * settings.completions, world.cases)
+        count_distinct(texts[start : start + each], names * settings.completions, world.cases)
         for start in range(0, len(texts), each)
     ]
     paid = done.counters["oracle_calls"].cpu().numpy().reshape(settings.repetitions, -1).cumsum(1)
     errors = [world.first_error(done.string(row)) for row in range(len(done))]
     return Written(
-        accuracy=[float(counts[-1]) / (each * world.cases) for counts in curve],
-        queries=paid[:, -1].tolist(),
         requested=each * world.cases,
         curve=np.array(curve),
         paid=paid,
@@ -256,16 +224,6 @@ def write(job: Job, writer: Writer) -> Written:
         completions=len(done),
         example=texts[0],
     )
-
-
-def distinct_correct(texts: Sequence[str], names: Sequence[str], lines: int) -> np.ndarray:
-    """How many distinct correct test cases the first 1, 2, 3, … texts hold, per name and added up."""
-    seen: set[tuple[str, ParsedCase]] = set()
-    counts = []
-    for text, name in zip(texts, names):
-        seen |= {(name, case) for case in parse_cases(text, name, lines) if case.correct}
-        counts.append(len(seen))
-    return np.array(counts)
 
 
 @dataclass(frozen=True)
@@ -301,10 +259,10 @@ class Cases:
         return self.written[self.decodings.index(decoding)]
 
     def accuracy(self, decoding: Decoding) -> np.ndarray:
-        return by_model([each.accuracy for each in self[decoding]])
+        return np.array([each.accuracy for each in self[decoding]])
 
     def queries(self, decoding: Decoding) -> np.ndarray:
-        return by_model([each.queries for each in self[decoding]])
+        return np.array([each.queries for each in self[decoding]])
 
     def gap(self, decoding: Decoding, other: Decoding) -> np.ndarray:
         """Accuracy of one decoding minus another's, model by model (both on the same random numbers)."""
@@ -316,7 +274,7 @@ class Cases:
 
     def length(self, decoding: Decoding) -> float:
         """Queries of one completion."""
-        return float(np.mean([sum(each.queries) / each.completions for each in self[decoding]]))
+        return float(np.mean([each.paid[:, -1].sum() / each.completions for each in self[decoding]]))
 
     def backtracks(self, decoding: Decoding) -> float:
         """Per completion."""

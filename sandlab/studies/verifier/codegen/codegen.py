@@ -57,9 +57,7 @@ study = Study(
     title="A language model with a trained verifier and backtracking writes more distinct correct test cases",
     source=QUERIES,
     at=f"code generation ({THESIS}, Tables 3.6 to 3.8)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 COMPARED = {
     "sampling": PLAIN,
@@ -125,7 +123,7 @@ def accounting(results: code.Cases) -> float:
 
     Largest difference between queries and tokens written, over all decodings.
     """
-    return float(max(abs(sum(each.queries) - each.tokens) for models in results.written for each in models))
+    return float(max(abs(each.paid[:, -1].sum() - each.tokens) for models in results.written for each in models))
 
 
 @study.table

@@ -37,9 +37,7 @@ study = Study(
     title="A deeper verifier is hardly more accurate and writes no better test cases",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.11)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.studies.claims import Mean, Noted
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Decoding, by_model
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Decoding
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.codegen._code_runs import BLOCKS, EXACT, HOT, MAIN, PLAIN, WIDE, alone
 
@@ -30,9 +30,7 @@ study = Study(
     title="Backtracking gets more distinct correct test cases out of each query",
     source=QUERIES,
     at=f"code generation ({THESIS}, Figures 3.3 and 3.4)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 PAIRS = {"top-p 0.95": MAIN, "top-p 1.0": WIDE, "top-p 1.0, T 1.2": HOT}
 
@@ -44,8 +42,7 @@ def collect(settings: code.Settings, lab: Lab) -> code.Cases:
 
 def cases_per_query(results: code.Cases, decoding: Decoding) -> np.ndarray:
     """Distinct correct cases per query, for each model."""
-    correct = by_model([np.array(each.accuracy) * each.requested for each in results[decoding]])
-    return correct / results.queries(decoding)
+    return np.array([each.accuracy * each.requested / each.queries for each in results[decoding]])
 
 
 def ratio(results: code.Cases, decoding: Decoding, other: Decoding) -> np.ndarray:

@@ -36,9 +36,7 @@ study = Study(
     title="Verifiers of different layers serve about equally well",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.9)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

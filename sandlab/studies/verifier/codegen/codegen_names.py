@@ -37,9 +37,7 @@ study = Study(
     title="Misleading function names hurt sampling more than they hurt backtracking",
     source=QUERIES,
     at=f"code generation ({THESIS}, Tables 3.14 and 3.15)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

@@ -30,9 +30,7 @@ study = Study(
     title="For test cases the greedy rewriting matters little",
     source=QUERIES,
     at=f"ablation ({THESIS}, Table 3.17)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

@@ -36,9 +36,7 @@ study = Study(
     title="Over all nuclei and temperatures, the most distinct correct test cases are written with backtracking",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.13)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

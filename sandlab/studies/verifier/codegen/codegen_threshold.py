@@ -33,9 +33,7 @@ study = Study(
     title="A verifier that speaks up only when it is sure (τ = 0.1) does no worse than one that rejects below ½",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.10)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

@@ -40,9 +40,7 @@ study = Study(
     title="The trained verifier is nearly as good as the exact one, and better than a random one",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.12)",
-    quick=code.QUICK,
-    full=code.FULL,
-    null=code.NULL,
+    **code.PRESETS,
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -27,8 +29,9 @@ from sandlab.studies.verifier._decoding_runs import (
     ErrorSet,
     ModelJob,
     Models,
+    Presets,
     Writer,
-    by_model,
+    table,
     untrained,
 )
 from sandlab.worlds.base import Batch
@@ -132,7 +135,7 @@ QUICK = Settings(SMALL)
 FULL = Settings(
     PUBLISHED, searched=200_000, for_verifier=441, fresh=10_000, rounds=1, diverse=100, shuffles=50, splits=5
 )
-NULL = replace(QUICK, model=untrained(SMALL))
+PRESETS = Presets(quick=QUICK, full=FULL, null=replace(QUICK, model=untrained(SMALL)))
 Job: TypeAlias = ModelJob[Settings]
 
 
@@ -216,41 +219,30 @@ def fresh_completions(job: Job, writer: Writer) -> Iterator[tuple[Generations, T
         yield done, ~is_word(done)
 
 
-@dataclass(frozen=True)
-class FreshCounts:
-    """Wrong completions, queries, tokens written (kept or erased) and backtracks in each round of fresh prompts."""
-
-    prompts: int
-    errors: list[int]
-    queries: list[int]
-    written: list[int]
-    backtracks: list[int]
-
-
-def count_fresh(job: Job, writer: Writer) -> FreshCounts:
-    found: list[list[int]] = [[], [], [], []]
+def count_fresh(job: Job, writer: Writer) -> dict[str, float]:
+    """Fresh prompts, those completed wrongly, queries, tokens written (kept or erased) and backtracks."""
+    found: Counter[str] = Counter()
     for done, wrong in fresh_completions(job, writer):
-        written = done.lengths - done.starts + done.counters["tokens_erased"]
-        counts = (wrong, done.counters["oracle_calls"], written, done.counters["backtracks"])
-        for sums, values in zip(found, counts):
-            sums += values.long().view(-1, job.settings.fresh).sum(1).tolist()
-    return FreshCounts(job.settings.fresh, *found)
+        found.update(prompts=len(done), wrong=int(wrong.sum()), queries=done.total("oracle_calls"))
+        found.update(written=int((done.lengths - done.starts).sum()) + done.total("tokens_erased"))
+        found.update(backtracks=done.total("backtracks"))
+    return dict(found)
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Completions of fresh prompts: name of the decoding → counts of each model."""
+    """Completions of fresh prompts: name of the decoding → name of the count → counts of each model."""
 
-    counts: dict[str, list[FreshCounts]]
+    counts: dict[str, dict[str, np.ndarray]]
 
     @classmethod
     def completed(cls, models: Models[Settings], names: Sequence[str]) -> Fresh:
         found = models.decode(count_fresh, [DECODINGS[name] for name in names], "fresh prompts")
-        return cls(dict(zip(names, found)))
+        return cls({name: table(each) for name, each in zip(names, found)})
 
-    def share(self, name: str) -> np.ndarray:
-        """Share of fresh prompts completed wrongly, for each model."""
-        return by_model([np.array(each.errors) / each.prompts for each in self.counts[name]])
+    def share(self, name: str, count: str = "wrong") -> np.ndarray:
+        """Share of fresh prompts completed wrongly (or another count per prompt), for each model."""
+        return self.counts[name][count] / self.counts[name]["prompts"]
 
 
 def top_p_bars(axis: Axes, fresh: Fresh, names: dict[str, str]) -> None:
@@ -264,56 +256,33 @@ def top_p_bars(axis: Axes, fresh: Fresh, names: dict[str, str]) -> None:
     axis.set_xticklabels(list(names.values()))
 
 
-def force_backtracking(job: Job, writer: Writer) -> dict[str, list[float]]:
-    """Erase the last B tokens of an error-inducing prefix once, then sample: accuracy of each repetition."""
+def force_backtracking(job: Job, writer: Writer) -> dict[str, float]:
+    """Erase the last B tokens of an error-inducing prefix once, then sample: share completed correctly."""
     every = writer.errors.prefixes * job.settings.repetitions
     erased = {"nucleus 0.9": 0} | {f"B={count}": count for count in ERASED}
     cut = [prefix[: max(len(prefix) - count, 1)] for count in erased.values() for prefix in every]
-    sampled = is_word(writer.complete(cut, Sampling(top_p=0.9), "forced")).split(len(every))
-    greedy = is_word(writer.complete(every, Greedy(), "forced"))
-    parts = dict(zip(erased, sampled)) | {"greedy": greedy}
-    return {name: by_repetition(part, job).mean(1).tolist() for name, part in parts.items()}
+    sampled = is_word(writer.complete(cut, Sampling(top_p=0.9), "forced")).double().view(len(erased), -1).mean(1)
+    greedy = is_word(writer.complete(every, Greedy(), "forced")).double().mean()
+    return dict(zip(erased, sampled.tolist())) | {"greedy": float(greedy)}
 
 
-def by_repetition(values: Tensor, job: Job) -> Tensor:
-    """Rows of all repetitions, one repetition after another → (repetition, row)."""
-    return values.double().view(job.settings.repetitions, -1)
+def vary_quota(job: Job, writer: Writer) -> dict[str, float]:
+    """Backtracking from error-inducing prefixes; keys are "accuracy 4,6", … for quota 4 and stride 6.
 
-
-@dataclass(frozen=True)
-class QuotaCell:
-    """Backtracking from error-inducing prefixes with one quota and stride.
-
-    accuracy, backtracks   of each repetition; backtracks of all prefixes together
-    without, greedy        share of the rejected strings completed correctly without backtracking, sampled and greedily
+    accuracy          share completed correctly; backtracks: of all prefixes together, per repetition
+    without, greedy   share of the rejected strings completed correctly without backtracking, sampled and greedily
     """
-
-    accuracy: list[float]
-    backtracks: list[float]
-    without: float
-    greedy: float
-
-
-def fill_quota_table(job: Job, writer: Writer) -> dict[str, QuotaCell]:
-    """Backtracking by quota and stride; and completions of the rejected strings without it."""
-    return {
-        f"{quota},{stride}": _quota_cell(job, writer, Backtracking(1.0, 0.9, quota, stride, keep_prompt=1))
-        for quota in QUOTAS
-        for stride in STRIDES
-    }
-
-
-def _quota_cell(job: Job, writer: Writer, decoder: Decoder) -> QuotaCell:
-    prefixes = writer.errors.prefixes
-    done = writer.complete(prefixes * job.settings.repetitions, decoder, "quota", verifier="trained", trace=True)
-    # The strings rejected in the first repetition are enough: hundreds in each cell.
-    rejected = rejected_prefixes(done, prefixes)
-    return QuotaCell(
-        by_repetition(is_word(done), job).mean(1).tolist(),
-        by_repetition(done.counters["backtracks"], job).sum(1).tolist(),
-        _completed_correctly(writer, rejected, Sampling(top_p=0.9)),
-        _completed_correctly(writer, rejected, Greedy()),
-    )
+    prefixes, repetitions, found = writer.errors.prefixes, job.settings.repetitions, {}
+    for quota, stride in itertools.product(QUOTAS, STRIDES):
+        decoder = Backtracking(1.0, 0.9, quota, stride, keep_prompt=1)
+        done = writer.complete(prefixes * repetitions, decoder, "quota", verifier="trained", trace=True)
+        # The strings rejected in the first repetition are enough: hundreds in each cell.
+        rejected = rejected_prefixes(done, prefixes)
+        found[f"accuracy {quota},{stride}"] = float(is_word(done).double().mean())
+        found[f"backtracks {quota},{stride}"] = done.total("backtracks") / repetitions
+        found[f"without {quota},{stride}"] = _completed_correctly(writer, rejected, Sampling(top_p=0.9))
+        found[f"greedy {quota},{stride}"] = _completed_correctly(writer, rejected, Greedy())
+    return found
 
 
 def _completed_correctly(writer: Writer, strings: list[list[int]], decoder: Decoder) -> float:

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, by_model, spread
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 
 # Table 3.4: "quota,stride" → backtracks, share of the rejected strings completed correctly (nucleus 0.9, greedy).
@@ -39,37 +39,23 @@ study = Study(
     title="Where the verifier rejected, going on without backtracking would mostly have failed",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Table 3.4)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
 @dataclass(frozen=True)
 class Results:
-    """For each model, the number of its error-inducing prefixes, and "quota,stride" → what backtracking did."""
+    """For each model, the number of its error-inducing prefixes, and what backtracking from them did."""
 
-    prefixes: list[int]
-    tables: list[dict[str, dyck.QuotaCell]]
-
-    def accuracy(self, cell: str) -> np.ndarray:
-        return by_model([table[cell].accuracy for table in self.tables])
-
-    def backtracks(self, cell: str) -> np.ndarray:
-        return by_model([table[cell].backtracks for table in self.tables])
-
-    def without(self, cell: str) -> np.ndarray:
-        return by_model([table[cell].without for table in self.tables])
-
-    def greedy(self, cell: str) -> np.ndarray:
-        return by_model([table[cell].greedy for table in self.tables])
+    prefixes: np.ndarray
+    quota: dict[str, np.ndarray]
 
 
 @study.collect
 def collect(settings: dyck.Settings, lab: Lab) -> Results:
     models = dyck.train_models(settings, lab)
-    prefixes = [len(writer.errors.prefixes) for writer in models.writers]
-    return Results(prefixes, models.measure(dyck.fill_quota_table, "backtracking from error-inducing prefixes"))
+    prefixes = np.array([len(writer.errors.prefixes) for writer in models.writers])
+    return Results(prefixes, table(models.measure(dyck.vary_quota, "backtracking from error-inducing prefixes")))
 
 
 @study.claim(Mean(above=0.0), source=THESIS, at="Tables 3.2 and 3.4", paper="0.108 to 0.412")
@@ -79,7 +65,7 @@ def needed(results: Results) -> np.ndarray:
 
     Accuracy with minus without backtracking (nucleus 0.9), smallest over quotas and strides.
     """
-    return np.min([results.accuracy(cell) - results.without(cell) for cell in WITHOUT], axis=0)
+    return np.min([results.quota[f"accuracy {cell}"] - results.quota[f"without {cell}"] for cell in WITHOUT], axis=0)
 
 
 @study.claim(Mean(below=1.0), source=THESIS, at="Table 3.4", paper="286/311 and 489/600")
@@ -88,7 +74,8 @@ def fewer(results: Results) -> np.ndarray:
 
     Backtracks at stride 6 divided by backtracks at stride 2, larger of quotas 2 and 4.
     """
-    return np.max([results.backtracks(f"{quota},6") / results.backtracks(f"{quota},2") for quota in (2, 4)], axis=0)
+    fewer, more = (np.array([results.quota[f"backtracks {q},{stride}"] for q in (2, 4)]) for stride in (6, 2))
+    return np.max(fewer / more, axis=0)
 
 
 @study.table
@@ -97,13 +84,13 @@ def rejected_strings(results: Results) -> Rows:
         {
             "quota": cell.split(",")[0],
             "stride": cell.split(",")[1],
-            "backtracks of 164 prefixes": spread(164 * results.backtracks(cell) / np.array(results.prefixes), 0),
+            "backtracks of 164 prefixes": spread(164 * results.quota[f"backtracks {cell}"] / results.prefixes, 0),
             "published": backtracks,
-            "with": spread(results.accuracy(cell)),
+            "with": spread(results.quota[f"accuracy {cell}"]),
             "published, with": f"{dyck.WITH_VERIFIER[cell]:.3f}",
-            "without, nucleus 0.9": spread(results.without(cell)),
+            "without, nucleus 0.9": spread(results.quota[f"without {cell}"]),
             "published, nucleus": f"{nucleus:.3f}",
-            "without, greedy": spread(results.greedy(cell)),
+            "without, greedy": spread(results.quota[f"greedy {cell}"]),
             "published, greedy": f"{greedy:.3f}",
         }
         for cell, (backtracks, nucleus, greedy) in WITHOUT.items()
@@ -112,7 +99,7 @@ def rejected_strings(results: Results) -> Rows:
 
 @study.figure
 def scatter(results: Results) -> dict[str, Figure]:
-    ours = [(results.without(cell).mean(), results.accuracy(cell).mean()) for cell in WITHOUT]
+    ours = [tuple(results.quota[f"{name} {cell}"].mean() for name in ("without", "accuracy")) for cell in WITHOUT]
     theirs = [(nucleus, dyck.WITH_VERIFIER[cell]) for cell, (_, nucleus, _) in WITHOUT.items()]
     figure, (axis,) = figures.new(width=4.4, height=3.8)
     axis.plot([0, 1], [0, 1], color="#999999", linewidth=1)

@@ -30,7 +30,7 @@ from sandlab import figures
 from sandlab.random import rng
 from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Writer, by_model
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Writer
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 
 LABELS = {
@@ -47,9 +47,7 @@ study = Study(
     title="Backtracking does not make completions much less varied",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Table 3.5)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
@@ -79,7 +77,7 @@ class Results:
     distinct: dict[str, list[Distinct]]
 
     def mean(self, name: str) -> np.ndarray:
-        return by_model([each.longer for each in self.distinct[name]])
+        return np.array([np.mean(each.longer) for each in self.distinct[name]])
 
 
 @study.collect

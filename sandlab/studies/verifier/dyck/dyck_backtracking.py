@@ -34,15 +34,14 @@ prompts once, where the source repeats one model's five times.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.studies.claims import Exact, Mean
-from sandlab.studies.study import Lab, Row, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, by_model, spread
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 
 LABELS = {
@@ -55,30 +54,27 @@ study = Study(
     title="Backtracking with a linear verifier repairs errors; an exact verifier repairs more",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Tables 3.2 and 3.3)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
 @dataclass(frozen=True)
 class Results:
-    """Completions of error-inducing prefixes without and with backtracking, and of fresh prompts."""
+    """Completions of error-inducing prefixes without and with backtracking, and of fresh prompts, for each model."""
 
-    forced: list[dict[str, list[float]]]
-    tables: list[dict[str, dyck.QuotaCell]]
+    forced: dict[str, np.ndarray]
+    quota: dict[str, np.ndarray]
     fresh: dyck.Fresh
 
-    @cached_property
+    @property
     def alone(self) -> np.ndarray:
-        """Accuracy of nucleus sampling from error-inducing prefixes, for each model."""
-        return by_model([each["nucleus 0.9"] for each in self.forced])
+        """Accuracy of nucleus sampling from error-inducing prefixes."""
+        return self.forced["nucleus 0.9"]
 
-    @cached_property
+    @property
     def accuracy(self) -> np.ndarray:
         """Accuracy with backtracking (quota, stride, model)."""
-        cells = [[[table[f"{q},{b}"].accuracy for table in self.tables] for b in dyck.STRIDES] for q in dyck.QUOTAS]
-        return np.mean(cells, axis=-1)
+        return np.array([[self.quota[f"accuracy {q},{b}"] for b in dyck.STRIDES] for q in dyck.QUOTAS])
 
     def errors_left(self, top_p: float) -> np.ndarray:
         """Errors on fresh prompts with the trained verifier divided by errors without."""
@@ -89,8 +85,8 @@ class Results:
 def collect(settings: dyck.Settings, lab: Lab) -> Results:
     models = dyck.train_models(settings, lab)
     return Results(
-        models.measure(dyck.force_backtracking, "forced backtracking"),
-        models.measure(dyck.fill_quota_table, "backtracking from error-inducing prefixes"),
+        table(models.measure(dyck.force_backtracking, "forced backtracking")),
+        table(models.measure(dyck.vary_quota, "backtracking from error-inducing prefixes")),
         dyck.Fresh.completed(models, list(dyck.DECODINGS)),
     )
 
@@ -181,10 +177,9 @@ def exact(results: Results) -> np.ndarray:
 def accounting(results: Results) -> float:
     """Queries are the tokens kept and the tokens erased: nothing is computed twice.
 
-    Largest difference between queries and tokens written, over decodings and rounds.
+    Largest difference between queries and tokens written, over decodings and models.
     """
-    counts = [each for models in results.fresh.counts.values() for each in models]
-    return float(max(np.abs(np.subtract(each.queries, each.written)).max() for each in counts))
+    return float(max(np.abs(each["queries"] - each["written"]).max() for each in results.fresh.counts.values()))
 
 
 @study.table
@@ -211,22 +206,17 @@ def error_inducing_prefixes(results: Results) -> dict[str, Rows]:
 @study.table
 def fresh_prompts(results: Results) -> Rows:
     """Errors in 10 000 for each decoding, as published, and what they cost."""
-
-    def row(name: str) -> Row:
-        counts = results.fresh.counts[name]
-        queries, backtracks = (
-            by_model([np.array(values) / each.prompts for each, values in zip(counts, columns)]).mean()
-            for columns in ([each.queries for each in counts], [each.backtracks for each in counts])
-        )
-        return {
+    fresh = results.fresh
+    return [
+        {
             "decoding": name,
-            "errors in 10 000": spread(1e4 * results.fresh.share(name), 1),
+            "errors in 10 000": spread(1e4 * fresh.share(name), 1),
             "published": dyck.ERRORS.get(name, ""),
-            "queries per prompt": f"{queries:.2f}",
-            "backtracks per prompt": f"{backtracks:.2f}",
+            "queries per prompt": f"{fresh.share(name, 'queries').mean():.2f}",
+            "backtracks per prompt": f"{fresh.share(name, 'backtracks').mean():.2f}",
         }
-
-    return [row(name) for name in results.fresh.counts]
+        for name in fresh.counts
+    ]
 
 
 @study.figure

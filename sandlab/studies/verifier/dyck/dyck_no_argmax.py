@@ -31,9 +31,7 @@ study = Study(
     title="The greedy rewriting is what makes backtracking work on Dyck words",
     source=QUERIES,
     at=f"ablation ({THESIS}, Table 3.16)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 

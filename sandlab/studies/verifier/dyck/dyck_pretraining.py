@@ -35,44 +35,28 @@ from sandlab import figures
 from sandlab.random import rng
 from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Writer, by_model
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Writer, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
-from sandlab.worlds.dyck.language import Dyck
 
 study = Study(
     "verifier/dyck-pretraining",
     title="A language model that closes every familiar bracket errs when the rare type becomes frequent",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, §3.2.1.1)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
-DECODED = {"top-p 0.9": "baseline 0.9", "top-p 1.0": "baseline 1.0", "greedy": "greedy"}
+DECODED = {"greedy": "greedy", "top-p 0.9": "baseline 0.9", "top-p 1.0": "baseline 1.0"}
 
 
-@dataclass(frozen=True)
-class Accuracies:
-    """Accuracy on closing brackets, five times 1000 words, where only closing brackets compete."""
-
-    familiar: list[float]
-    unfamiliar: list[float]
-
-
-def measure_accuracies(job: dyck.Job, writer: Writer) -> Accuracies:
-    model = writer.model.to(job.device).eval()
-
-    @torch.no_grad()
-    def accuracy(world: Dyck, source: torch.Generator) -> float:
-        batch = world.sample(1000, rng=source)
-        best = 2 * model(batch.inputs)[..., 1:4:2].argmax(-1) + 1
-        return float((best == batch.targets)[dyck.is_closing(batch)].double().mean())
-
-    sources = {name: rng(job.seed, name, device=job.device) for name in ("familiar", "unfamiliar")}
-    return Accuracies(
-        [accuracy(dyck.FAMILIAR, sources["familiar"]) for _ in range(5)],
-        [accuracy(dyck.UNFAMILIAR, sources["unfamiliar"]) for _ in range(5)],
-    )
+def measure_accuracies(job: dyck.Job, writer: Writer) -> dict[str, float]:
+    """Accuracy on closing brackets of 5000 words, where only closing brackets compete."""
+    model, found = writer.model.to(job.device).eval(), {}
+    for name, world in (("familiar", dyck.FAMILIAR), ("unfamiliar", dyck.UNFAMILIAR)):
+        batch = world.sample(5000, rng=rng(job.seed, name, device=job.device))
+        with torch.no_grad():
+            best = 2 * model(batch.inputs)[..., 1:4:2].argmax(-1) + 1
+        found[name] = float((best == batch.targets)[dyck.is_closing(batch)].double().mean())
+    return found
 
 
 @dataclass(frozen=True)
@@ -81,20 +65,9 @@ class Results:
 
     loss: np.ndarray
     optimal_loss: float
-    accuracies: list[Accuracies]
+    accuracy: dict[str, np.ndarray]
     prompts: list[int]
     fresh: dyck.Fresh
-
-    @property
-    def familiar(self) -> np.ndarray:
-        return by_model([each.familiar for each in self.accuracies])
-
-    @property
-    def unfamiliar(self) -> np.ndarray:
-        return by_model([each.unfamiliar for each in self.accuracies])
-
-    def completed(self, name: str) -> np.ndarray:
-        return 1 - self.fresh.share(DECODED[name])
 
 
 @study.collect
@@ -103,7 +76,7 @@ def collect(settings: dyck.Settings, lab: Lab) -> Results:
     return Results(
         loss=np.nanmean(models.runs.loss[:, -100:], axis=1),
         optimal_loss=dyck.FAMILIAR.optimal_loss(dyck.FAMILIAR.sample(2000, rng=rng(0, "optimal"))),
-        accuracies=models.measure(measure_accuracies, "closing brackets"),
+        accuracy=table(models.measure(measure_accuracies, "closing brackets")),
         prompts=[writer.errors.prompts for writer in models.writers],
         fresh=dyck.Fresh.completed(models, list(DECODED.values())),
     )
@@ -115,7 +88,7 @@ def familiar(results: Results) -> np.ndarray:
 
     Accuracy on closing brackets of fresh familiar words.
     """
-    return results.familiar
+    return results.accuracy["familiar"]
 
 
 @study.claim(Mean(above=0.0), source=THESIS, at="§3.2.1.1")
@@ -124,7 +97,7 @@ def unfamiliar(results: Results) -> np.ndarray:
 
     Accuracy on familiar minus on unfamiliar closing brackets.
     """
-    return results.familiar - results.unfamiliar
+    return results.accuracy["familiar"] - results.accuracy["unfamiliar"]
 
 
 @study.claim(Mean(above=1.0), source=THESIS, at="Table 3.3", paper="240 against 462 errors in 10 000")
@@ -143,9 +116,9 @@ def models(results: Results) -> Rows:
             "seed": seed,
             "loss": float(results.loss[seed]),
             "optimal loss": results.optimal_loss,
-            "closing accuracy": float(results.familiar[seed]),
-            "unfamiliar": float(results.unfamiliar[seed]),
-            **{f"completed, {name}": float(results.completed(name)[seed]) for name in DECODED},
+            "closing accuracy": float(results.accuracy["familiar"][seed]),
+            "unfamiliar": float(results.accuracy["unfamiliar"][seed]),
+            **{f"completed, {name}": float(1 - results.fresh.share(DECODED[name])[seed]) for name in DECODED},
             "prompts for the verifier's errors": prompts,
         }
         for seed, prompts in enumerate(results.prompts)
@@ -155,8 +128,8 @@ def models(results: Results) -> Rows:
 @study.figure
 def accuracy(results: Results) -> Figure:
     figure, (axis,) = figures.new(width=5.6, height=3.2)
-    values = {"closing,\nfamiliar": results.familiar, "closing,\nunfamiliar": results.unfamiliar}
-    values |= {f"completed,\n{name}": results.completed(name) for name in ("greedy", "top-p 0.9", "top-p 1.0")}
+    values = {f"closing,\n{name}": accuracies for name, accuracies in results.accuracy.items()}
+    values |= {f"completed,\n{name}": 1 - results.fresh.share(decoding) for name, decoding in DECODED.items()}
     colours = [figures.COLOURS[index] for index in (0, 0, 5, 5, 5)]
     axis.bar(list(values), [value.mean() for value in values.values()], color=colours)
     for index, value in enumerate(values.values()):

@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, bars, by_model, spread
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, bars, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 
 study = Study(
@@ -38,25 +38,20 @@ study = Study(
     title="Erasing some tokens before an error, without any verifier, already helps",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Table 3.1)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
 @dataclass(frozen=True)
 class Results:
-    """Share of error-inducing prefixes completed correctly: for each model, setting → repetitions."""
+    """Setting → share of error-inducing prefixes completed correctly, for each model."""
 
-    forced: list[dict[str, list[float]]]
-
-    def __getitem__(self, setting: str) -> np.ndarray:
-        return by_model([each[setting] for each in self.forced])
+    accuracy: dict[str, np.ndarray]
 
 
 @study.collect
 def collect(settings: dyck.Settings, lab: Lab) -> Results:
-    return Results(dyck.train_models(settings, lab).measure(dyck.force_backtracking, "forced backtracking"))
+    return Results(table(dyck.train_models(settings, lab).measure(dyck.force_backtracking, "forced backtracking")))
 
 
 @study.claim(Mean(above=0.0), source=THESIS, at="Table 3.1", paper="0.153 (0.591 − 0.438) and 0.199 (0.790 − 0.591)")
@@ -65,7 +60,8 @@ def increases(results: Results) -> np.ndarray:
 
     Smaller of the accuracy's differences between 2 and 4, and between 4 and 8 tokens erased.
     """
-    return np.minimum(results["B=8"] - results["B=4"], results["B=4"] - results["B=2"])
+    two, four, eight = (results.accuracy[f"B={erased}"] for erased in (2, 4, 8))
+    return np.minimum(eight - four, four - two)
 
 
 @study.claim(Mean(above=-0.02), source=THESIS, at="Table 3.1", paper="0.438 − 0.331")
@@ -74,7 +70,7 @@ def two(results: Results) -> np.ndarray:
 
     Accuracy with 2 tokens erased minus without erasing.
     """
-    return results["B=2"] - results["nucleus 0.9"]
+    return results.accuracy["B=2"] - results.accuracy["nucleus 0.9"]
 
 
 @study.claim(Mean(above=0.08), source=THESIS, at="Table 3.1", paper="0.790 − 0.331")
@@ -83,13 +79,13 @@ def eight(results: Results) -> np.ndarray:
 
     Accuracy with 8 tokens erased minus without erasing.
     """
-    return results["B=8"] - results["nucleus 0.9"]
+    return results.accuracy["B=8"] - results.accuracy["nucleus 0.9"]
 
 
 @study.table
 def completions(results: Results) -> dict[str, Rows]:
     rows = [
-        {"setting": name, "accuracy": spread(results[name]), "published": f"{dyck.FORCED[name]:.3f}"}
+        {"setting": name, "accuracy": spread(results.accuracy[name]), "published": f"{dyck.FORCED[name]:.3f}"}
         for name in dyck.FORCED
     ]
     return {"completions of error-inducing prefixes": rows}
@@ -99,5 +95,11 @@ def completions(results: Results) -> dict[str, Rows]:
 def accuracy(results: Results) -> Figure:
     figure, (axis,) = figures.new(width=5.8, height=3.2)
     names = ["nothing\nerased", "greedy,\nnothing erased", *(f"{count} erased" for count in dyck.ERASED)]
-    bars(axis, names, [results[name] for name in dyck.FORCED], list(dyck.FORCED.values()), "share completed correctly")
+    bars(
+        axis,
+        names,
+        [results.accuracy[name] for name in dyck.FORCED],
+        list(dyck.FORCED.values()),
+        "share completed correctly",
+    )
     return figure

@@ -40,9 +40,7 @@ study = Study(
     title="What backtracking leaves are wrong closing brackets, written with confidence",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Figure 3.2)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
@@ -87,24 +85,17 @@ def describe_errors(job: dyck.Job, writer: Writer) -> list[Mistake]:
 
 @dataclass(frozen=True)
 class Results:
-    """Errors of each model when the verifier is consulted after each sampled token, or before each token."""
+    """Errors of all models when the verifier is consulted after each sampled token, or before each token."""
 
-    after_by_model: list[list[Mistake]]
-    before_by_model: list[list[Mistake]]
-
-    @property
-    def after(self) -> list[Mistake]:
-        return [mistake for model in self.after_by_model for mistake in model]
-
-    @property
-    def before(self) -> list[Mistake]:
-        return [mistake for model in self.before_by_model for mistake in model]
+    after: list[Mistake]
+    before: list[Mistake]
 
 
 @study.collect
 def collect(settings: dyck.Settings, lab: Lab) -> Results:
     orders = [dyck.DECODINGS["trained 0.9"], dyck.DECODINGS["checked before 0.9"]]
-    return Results(*dyck.train_models(settings, lab).decode(describe_errors, orders, "remaining errors"))
+    found = dyck.train_models(settings, lab).decode(describe_errors, orders, "remaining errors")
+    return Results(*([mistake for model in models for mistake in model] for models in found))
 
 
 @study.claim(Share(above=0.9), source=THESIS, at="Figure 3.2", paper="222 of 225")

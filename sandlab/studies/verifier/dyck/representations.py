@@ -20,7 +20,6 @@ on that. Lengths at which no error was found are no part of its training: there 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -32,58 +31,46 @@ from sandlab.models.transformer import TransformerConfig
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.study import Lab, Rows, Study
-from sandlab.studies.verifier._decoding_runs import GREY, QUERIES, THESIS, Writer, by_model, spread
+from sandlab.studies.verifier._decoding_runs import GREY, QUERIES, THESIS, Writer, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 
-SHORTEST, WORDS = 25, 500  # of the prefixes on which false alarms are counted; words they are taken from
+DEPTHS = (1, 2, 4)  # linear maps of a probe
+LENGTHS, WORDS = range(25, dyck.LENGTH + 1), 500  # prefixes on which false alarms are counted, and of how many words
 
 study = Study(
     "verifier/representations",
     title="The model's last layer tells its errors apart: they form clusters and a linear probe finds them",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, §3.2.1.2 and Figure 3.1)",
-    quick=dyck.QUICK,
-    full=dyck.FULL,
-    null=dyck.NULL,
+    **dyck.PRESETS,
 )
 
 
-@dataclass(frozen=True)
-class Probes:
-    """Validation accuracies by random split: of the linear probe, by activation, by depth of the probe.
+def fit_probes(job: dyck.Job, writer: Writer) -> dict[str, float]:
+    """Validation accuracies, means over random splits: of the linear probe ("linear"), by activation, by depth.
 
-    alarms   share of correct prefixes of 25, 26, … 32 brackets that the verifier rejects
+    "25 brackets", …   share of correct prefixes of that length that the verifier rejects
     """
-
-    validation: list[float]
-    layers: dict[str, list[float]]
-    depths: dict[str, list[float]]
-    alarms: list[float]
-
-
-def fit_probes(job: dyck.Job, writer: Writer) -> Probes:
     errors, config = writer.errors, writer.model.config
     assert isinstance(config, TransformerConfig)
     points = ["embed", *(f"layers.{layer}.resid_post" for layer in range(config.layers)), "ln_final"]
     features = writer.features(errors.strings, *points)
     labels = torch.tensor(errors.labels, device=job.device)
 
-    @lru_cache
-    def accuracy(point: str, depth: int, split: int) -> float:
-        source = rng(job.seed, "split", split)
-        found = train_probe(features[point], labels, rng=source, layers=depth, steps=job.settings.probe_steps)
-        return found.validation_accuracy
+    def accuracy(point: str, depth: int, splits: int) -> float:
+        options = {"layers": depth, "steps": job.settings.probe_steps}
+        probes = (train_probe(features[point], labels, rng=rng(job.seed, "split", n), **options) for n in range(splits))
+        return float(np.mean([probe.validation_accuracy for probe in probes]))
 
+    found = {"linear": accuracy("ln_final", 1, job.settings.splits)}
+    found |= {point: accuracy(point, 1, 2) for point in points}
+    found |= {f"{depth} maps": accuracy("ln_final", depth, 2) for depth in DEPTHS}
     words = dyck.whole_words(WORDS, rng(job.seed, "alarms", device=job.device))
-    correct = [word[: brackets + 1] for brackets in range(SHORTEST, dyck.LENGTH + 1) for word in words]
     network = errors.verifiers["trained"].network.to(job.device)
-    rejected = network.score(writer.features(correct, "ln_final")["ln_final"].float()) < 0.5
-    return Probes(
-        validation=[accuracy("ln_final", 1, split) for split in range(job.settings.splits)],
-        layers={point: [accuracy(point, 1, split) for split in range(2)] for point in points},
-        depths={str(depth): [accuracy("ln_final", depth, split) for split in range(2)] for depth in (1, 2, 4)},
-        alarms=rejected.double().view(-1, WORDS).mean(1).tolist(),
-    )
+    for brackets in LENGTHS:
+        prefixes = writer.features([word[: brackets + 1] for word in words], "ln_final")["ln_final"]
+        found[f"{brackets} brackets"] = float((network.score(prefixes.float()) < 0.5).double().mean())
+    return found
 
 
 @dataclass(frozen=True)
@@ -124,14 +111,16 @@ def draw_picture(job: dyck.Job, writer: Writer) -> Picture:
 
 @dataclass(frozen=True)
 class Results:
-    probes: list[Probes]
+    """Validation accuracies and false alarms by name, for each model; and the pictures of the models."""
+
+    probes: dict[str, np.ndarray]
     pictures: list[Picture]
 
 
 @study.collect
 def collect(settings: dyck.Settings, lab: Lab) -> Results:
     models = dyck.train_models(settings, lab)
-    return Results(models.measure(fit_probes, "probes"), models.measure(draw_picture, "pictures of activations"))
+    return Results(table(models.measure(fit_probes, "probes")), models.measure(draw_picture, "pictures of activations"))
 
 
 @study.claim(Mean(above=0.85), source=THESIS, at="§3.2.1.2", paper="0.93 ± 0.039")
@@ -140,7 +129,7 @@ def linear(results: Results) -> np.ndarray:
 
     Validation accuracy, mean over several splits.
     """
-    return by_model([each.validation for each in results.probes])
+    return results.probes["linear"]
 
 
 @study.claim(Exact(above=0.0), source=THESIS, at="Figure 3.1")
@@ -153,27 +142,18 @@ def clusters(results: Results) -> float:
 
 
 @study.table
-def linear_probe_by_layer(results: Results) -> Rows:
-    return [
-        {"activation": point, "validation accuracy": spread(by_model([each.layers[point] for each in results.probes]))}
-        for point in results.probes[0].layers
+def validation_accuracies(results: Results) -> dict[str, Rows]:
+    points = [name for name in results.probes if name.startswith(("embed", "layers", "ln_final"))]
+    layers: Rows = [{"activation": name, "validation accuracy": spread(results.probes[name])} for name in points]
+    depths: Rows = [
+        {"linear maps": depth, "validation accuracy": spread(results.probes[f"{depth} maps"])} for depth in DEPTHS
     ]
-
-
-@study.table
-def probe_by_depth(results: Results) -> dict[str, Rows]:
-    probes = results.probes
-    rows: Rows = [
-        {"linear maps": int(depth), "validation accuracy": spread(by_model([each.depths[depth] for each in probes]))}
-        for depth in probes[0].depths
-    ]
-    return {"probe by depth (last layer)": rows}
+    return {"linear probe by layer": layers, "probe by depth (last layer)": depths}
 
 
 @study.table
 def correct_prefixes_rejected(results: Results) -> dict[str, Rows]:
-    alarms = np.array([each.alarms for each in results.probes])
-    rows: Rows = [{"brackets": SHORTEST + index, "rejected": spread(rates)} for index, rates in enumerate(alarms.T)]
+    rows: Rows = [{"brackets": n, "rejected": spread(results.probes[f"{n} brackets"])} for n in LENGTHS]
     return {"correct prefixes rejected, by length": rows}
 
 
