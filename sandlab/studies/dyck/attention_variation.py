@@ -7,6 +7,9 @@ drawn for several seeds; the box marks the last unmatched open bracket of each r
 compare the mean squared distance of maps between seeds with that of random causal maps, 4(H_{N+1} − 1) − 2H_N. The
 minimal first layer (type and depth given) leaves one attention layer to train. Full adds linear positions (one input
 coordinate i/6000) and models of width 200 trained at rate 3e-4.
+
+**What was learnt.** Untrained models (the null), whose attention is nearly uniform, also have nearly equal first layers
+and do not look like a stack: these two claims say that training does not change that.
 """
 
 from __future__ import annotations
@@ -20,20 +23,10 @@ from matplotlib.patches import Rectangle
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.dyck.bracket_attention import random_attention_variation
-from sandlab.models.dyck.codes import MinimalDyckConfig
-from sandlab.models.transformer import TransformerConfig
+from sandlab.models.base import Config
 from sandlab.studies.claims import Exact, Mean, NotMeasured, Share
 from sandlab.studies.dyck import _shared as shared
-from sandlab.studies.dyck._shared import (
-    BOUNDED,
-    SOURCE,
-    LongWords,
-    minimal,
-    probe_word,
-    training,
-    transformer,
-    untrained,
-)
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, training, untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.dyck.brackets import scan_brackets
 
@@ -57,17 +50,16 @@ class Settings:
     wide_linear: Experiment | None = None
 
 
-def models(
-    model: TransformerConfig | MinimalDyckConfig, *, steps: int, seeds: int = 40, lr: float = 3e-3
-) -> Experiment:
+STANDARD, MINIMAL = shared.transformer(BOUNDED), shared.minimal(BOUNDED)
+LINEAR, WIDE = shared.transformer(BOUNDED, linear=True), shared.transformer(BOUNDED, width=200)
+
+
+def models(model: Config, *, steps: int, seeds: int = 40, lr: float = 3e-3) -> Experiment:
     final = (shared.closing, LongWords(), shared.probe_maps)
     return Experiment(BOUNDED, model, training(steps, lr=lr), seeds, final=final)
 
 
-QUICK = Settings(
-    standard=models(transformer(BOUNDED), steps=1000, seeds=5),
-    minimal=models(minimal(BOUNDED), steps=600, seeds=5, lr=1e-2),
-)
+QUICK = Settings(models(STANDARD, steps=1000, seeds=5), models(MINIMAL, steps=600, seeds=5, lr=1e-2))
 study = Study(
     "dyck/attention-variation",
     title="All of them close brackets correctly, and no two of them look alike",
@@ -75,11 +67,11 @@ study = Study(
     at="§4.1 and Figures 1, 3",
     quick=QUICK,
     full=Settings(
-        standard=models(transformer(BOUNDED), steps=2000),
-        minimal=models(minimal(BOUNDED), steps=1000, lr=1e-2),
-        linear=models(transformer(BOUNDED, linear=True), steps=2000),
-        wide=models(transformer(BOUNDED, width=200), steps=2000, lr=3e-4),
-        wide_linear=models(transformer(BOUNDED, width=200, linear=True), steps=2000, lr=3e-4),
+        standard=models(STANDARD, steps=2000),
+        minimal=models(MINIMAL, steps=1000, lr=1e-2),
+        linear=models(LINEAR, steps=2000),
+        wide=models(WIDE, steps=2000, lr=3e-4),
+        wide_linear=models(shared.transformer(BOUNDED, width=200, linear=True), steps=2000, lr=3e-4),
     ),
     null=Settings(untrained(QUICK.standard), untrained(QUICK.minimal)),
 )
@@ -202,19 +194,16 @@ def variation(results: Results) -> Rows:
 @study.figure
 def maps(results: Results) -> Figure:
     """Last layers of the first three seeds; a box marks the bracket that a stack would look at."""
-    word = probe_word(2, 4)
-    openers = scan_brackets(word, 2).opener[0].tolist()
+    word = shared.probe_word(2, 4)
+    opener = scan_brackets(word, 2).opener[0].tolist()
+    boxes = [(key - 0.5, query - 0.5) for query, key in enumerate(opener) if key >= 0]
     panels = [(name, seed) for name in ("standard", "minimal") for seed in range(min(3, len(results.runs[name])))]
     figure, axes = figures.new(columns=len(panels) // 2, rows=2, width=2.6, height=2.6)
     for axis, (name, seed) in zip(axes, panels):
         pattern = results.runs[name].final["maps"][seed, -1]
-        shared.draw_map(
-            axis, pattern, f"{name.replace('minimal', LABELS['minimal'])}, seed {seed}", BOUNDED.render(word[0])
-        )
-        for query, key in enumerate(openers):
-            if key >= 0:
-                corner = (key - 0.5, query - 0.5)
-                axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="#30a2c7", linewidth=0.9))
+        shared.draw_map(axis, pattern, f"{name}, seed {seed}", BOUNDED.render(word[0]))
+        for corner in boxes:
+            axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="#30a2c7", linewidth=0.9))
     return figure
 
 

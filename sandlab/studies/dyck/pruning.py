@@ -108,9 +108,9 @@ def prune(job: PruneJob) -> Pruning:
         linear=linear,
         layer=layer_error,
         transformer=_largest_error(targets, list(layers), draw),
-        shared=float(max(shared["identity_error"], shared["swap_error"])),
-        shared_matrix=shared["shared"],
-        last_matrices=[shared["identity_last"], shared["swap_last"]],
+        shared=max(shared.identity_error, shared.swap_error),
+        shared_matrix=shared.shared,
+        last_matrices=[shared.identity_last, shared.swap_last],
     )
 
 
@@ -120,7 +120,7 @@ def _linear_errors(job: PruneJob, draw: np.random.Generator) -> np.ndarray:
     target /= np.linalg.norm(target, 2)
     errors = []
     for copies in COPIES:
-        first, second = prune_linear(target, copies, rng=np.random.default_rng([job.seed, copies])).matrices
+        first, second = prune_linear(target, copies, rng=np.random.default_rng([job.seed, copies])).weights
         errors.append(np.linalg.norm(second @ first - target, 2))
     return np.array(errors)
 

@@ -7,6 +7,9 @@ each cell, ‖A₁ − A₂‖²_F is averaged over pairs of seeds and over 40 r
 the same for all architectures. At most it is 2 per row, 36 in all; random causal maps are 4(H₂₀ − 1) − 2H₁₉ = 3.3
 apart. The bars show every layer with the published value as a line; the maps show the last layer of the deepest
 model for several seeds on one prefix. Quick trains the first two cells with three seeds.
+
+**What was learnt.** The order of the layers is there before training: with initial weights (the null) the variation
+grows from 0.001 to 0.016 to 0.099. What training adds is its size.
 """
 
 from __future__ import annotations
@@ -161,16 +164,14 @@ for cell, published in PUBLISHED.items():
 
 @study.table
 def variation(results: Results) -> Rows:
-    return [_row(cell, runs, results.variation[cell]) for cell, runs in results.runs.items()]
-
-
-def _row(cell: Cell, runs: Runs, layers: list[np.ndarray]) -> Row:
-    row: Row = dict(zip(("types", "depth", "layers"), cell))
-    row["accuracy"] = float(runs.final["accuracy"].mean())
-    for layer, values in enumerate(layers, start=1):
-        row[f"layer {layer}"] = float(values.mean())
-        row[f"layer {layer}, published"] = PUBLISHED[cell][layer - 1] if cell in PUBLISHED else None
-    return row
+    rows = []
+    for (types, depth, count), runs in results.runs.items():
+        row: Row = {"types": types, "depth": depth, "layers": count, "accuracy": float(runs.final["accuracy"].mean())}
+        values = zip(results.variation[types, depth, count], PUBLISHED.get((types, depth, count), (None,) * count))
+        for layer, (found, published) in enumerate(values, start=1):
+            row |= {f"layer {layer}": float(found.mean()), f"layer {layer}, published": published}
+        rows.append(row)
+    return rows
 
 
 @study.figure
