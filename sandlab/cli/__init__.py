@@ -98,10 +98,8 @@ def _explain(problem: Exception, arguments: list[str]) -> int:
     """Say in a sentence what went wrong, by its kind."""
     import sqlite3
 
-    import click
-
-    if isinstance(problem, click.ClickException):  # a mistake on the command line
-        problem.show()
+    if any(kind.__name__ == "ClickException" for kind in type(problem).__mro__):  # click, or typer's copy of it
+        problem.show()  # type: ignore[attr-defined]
         return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
     if isinstance(problem, FloatingPointError):  # a training whose loss became infinite
         return _say(str(problem), BAD_INPUT)
