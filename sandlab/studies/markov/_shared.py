@@ -1,36 +1,22 @@
-"""What the studies of this chapter share: untrained nulls, losses of known predictors, training on binary chains."""
+"""What the studies of this chapter share: losses of known predictors, training on binary chains."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 
-from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
+from sandlab.learning.experiment import Runs, Snapshot, Training
 from sandlab.lenses.distances import estimators
 from sandlab.models.transformer import TransformerConfig
 from sandlab.worlds.base import cross_entropy
 
-Settings = TypeVar("Settings")
 ATTENTION_WITH_MARKOV = (
     "Makkuva et al. 2024, Attention with Markov: a framework for principled analysis of transformers via Markov chains"
 )
 LOCAL_TO_GLOBAL = (
     "Makkuva et al. 2024, Local to Global: learning dynamics and effect of initialization for transformers"
 )
-
-
-def untrained(settings: Settings) -> Settings:
-    """The same settings with no update in any experiment: the null of a study of trained models."""
-    if isinstance(settings, Experiment):
-        return replace(settings, training=replace(settings.training, steps=0))
-    changed: Any = settings
-    if isinstance(settings, tuple):
-        changed = tuple(map(untrained, settings))
-    elif is_dataclass(settings) and not isinstance(settings, type):
-        changed = replace(settings, **{each.name: untrained(getattr(settings, each.name)) for each in fields(settings)})
-    return changed
 
 
 def cosine(steps: int, batch_size: int, lr: float, *, evals: int, eval_examples: int) -> Training:

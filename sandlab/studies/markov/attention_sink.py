@@ -20,7 +20,8 @@ from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
 from sandlab.lenses.markov.attention import attention_on_start
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean
-from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
+from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.markov.bigram_text import BigramBackcopy
 

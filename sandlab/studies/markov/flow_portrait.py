@@ -40,6 +40,7 @@ from sandlab.models.markov.one_layer import ThreeParameterMarkovConfig
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Share
 from sandlab.studies.markov._shared import LOCAL_TO_GLOBAL
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.chain import MarkovChain
 
@@ -95,7 +96,7 @@ study = Study(
         SLOW, FAST, sampled(*SLOW, 3000, seeds=16) + sampled(*FAST, 3000, seeds=16), seeds=16, grid=300, starts=20000
     ),
     # The chains exchanged, and no training on samples.
-    null=Settings(FAST, SLOW, sampled(*FAST, 0, seeds=4) + sampled(*SLOW, 0, seeds=4)),
+    null=untrained(Settings(FAST, SLOW, sampled(*FAST, 1200, seeds=4) + sampled(*SLOW, 1200, seeds=4))),
 )
 
 

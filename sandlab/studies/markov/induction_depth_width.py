@@ -29,7 +29,8 @@ from sandlab.learning.experiment import Experiment, Runs, Snapshot
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean
-from sandlab.studies.markov._shared import cosine, untrained
+from sandlab.studies.markov._shared import cosine
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.base import Batch
 from sandlab.worlds.recall import KHopInduction

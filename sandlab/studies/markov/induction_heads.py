@@ -38,7 +38,8 @@ from sandlab.lenses.distances import distances_to_estimators
 from sandlab.lenses.markov.attention import induction_match
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, Share
-from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
+from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.chain import InContextMarkov
 

@@ -22,7 +22,8 @@ from sandlab.lenses.markov.chains import lag_found
 from sandlab.lenses.predictions import evaluating, log_predictions
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean
-from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
+from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.interleaved import InterleavedChains
 

@@ -27,7 +27,8 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot
 from sandlab.lenses.spectra import effective_rank, singular_values, top_share
 from sandlab.studies.claims import Mean
-from sandlab.studies.markov._shared import LOCAL_TO_GLOBAL, chain_model, chain_training, untrained
+from sandlab.studies.markov._shared import LOCAL_TO_GLOBAL, chain_model, chain_training
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.markov.chain import MarkovChain
 

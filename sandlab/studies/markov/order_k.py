@@ -29,7 +29,8 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, NotMeasured
-from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left, untrained
+from sandlab.studies.markov._shared import KnownLosses, cosine, gap_left
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.chain import InContextMarkov
 from sandlab.worlds.ngrams.estimators import ngram_name

@@ -36,7 +36,8 @@ from sandlab.lenses.markov.chains import chain_predictions
 from sandlab.models.markov.one_layer import OneLayerMarkovConfig
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, Share
-from sandlab.studies.markov._shared import ATTENTION_WITH_MARKOV, chain_model, chain_training, untrained
+from sandlab.studies.markov._shared import ATTENTION_WITH_MARKOV, chain_model, chain_training
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.markov.chain import MarkovChain
 

@@ -48,8 +48,9 @@ from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
 from sandlab.lenses.attention_patterns import parent_pattern
 from sandlab.lenses.markov.attention import sharpened_attention
 from sandlab.studies.claims import Mean, Share
-from sandlab.studies.markov._shared import gap_left, untrained
+from sandlab.studies.markov._shared import gap_left
 from sandlab.studies.markov.graphs._shared import FAMILIES, SOURCE, first_layer_experiment, joint_experiment, recovered
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents
 

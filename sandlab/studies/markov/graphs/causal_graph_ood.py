@@ -25,8 +25,8 @@ from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs, Snapshot
 from sandlab.lenses.markov.chains import prior_errors
 from sandlab.studies.claims import Mean
-from sandlab.studies.markov._shared import untrained
 from sandlab.studies.markov.graphs._shared import SOURCE, joint_experiment
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents
 

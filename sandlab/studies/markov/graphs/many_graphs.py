@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.studies.claims import Mean, Share
-from sandlab.studies.markov._shared import untrained
 from sandlab.studies.markov.graphs._shared import SOURCE, first_layer_experiment, joint_experiment, ring
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.causal_graphs import InContextTree, random_parents
 

@@ -40,8 +40,9 @@ from sandlab.lenses.head_matching import HeadMatch, match_heads
 from sandlab.models.markov.disentangled import DisentangledTransformerConfig
 from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
 from sandlab.studies.claims import Mean, NotMeasured
-from sandlab.studies.markov._shared import KnownLosses, gap_left, untrained
+from sandlab.studies.markov._shared import KnownLosses, gap_left
 from sandlab.studies.markov.graphs._shared import SOURCE, ring
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.markov.causal_graphs import InContextDag, lag_parents, skip_parents
 
