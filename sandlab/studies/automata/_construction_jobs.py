@@ -85,15 +85,10 @@ class Shares:
 
 @dataclass(frozen=True)
 class RandomCheck:
-    """Wrong states of both circuits of a random machine, sizes against statements, shares of wrong states as printed.
-
-    depth_off, norm_off   difference of the scan's depth, relative difference of its largest weight
-    """
+    """Wrong states of both circuits of a random machine, sizes over bounds, shares of wrong states as printed."""
 
     scan_errors: int
     cascade_errors: int
-    depth_off: int
-    norm_off: float
     shares: Shares
     no_look_back: float
     no_anchor: float
@@ -126,12 +121,10 @@ def check_random(job: RandomJob) -> RandomCheck:
     machine = random_automaton(2 + job.seed % 4, 2 + job.seed // 4 % 2, rng=rng(job.seed, "automata"))
     tests, starts, length = job.tests, range(machine.states), job.tests.length
     groups = (all_words(machine, tests.exhaustive), long_words(machine, length, tests.words, job.seed))
-    few, scan = words_of(machine, min(20, length), 20, job.seed), complexity(scan_circuit(machine, length))
+    few = words_of(machine, min(20, length), 20, job.seed)
     return RandomCheck(
         scan_errors=errors_from(machine, "scan", starts, groups, job.device),
         cascade_errors=errors_from(machine, "krohn-rhodes", starts, groups, job.device),
-        depth_off=abs(scan.depth - max(1, math.ceil(math.log2(length)))),
-        norm_off=abs(scan.norm / scan_norm(machine, length) - 1),
         shares=bound_shares(machine, length),
         no_look_back=without_look_back(machine, few),
         no_anchor=without_anchor(machine, few),
@@ -203,12 +196,6 @@ def errors_from(
         models = [METHODS[method](each, words.shape[1]).to(device) for each in started]
         wrong += count_errors_together(models, started, words)
     return wrong
-
-
-def scan_norm(machine: Automaton, length: int) -> float:
-    """max{4n + 2, 10 T √(log n + log T)}, T the next power of two."""
-    window = 1 << max(1, math.ceil(math.log2(length)))
-    return max(4 * machine.states + 2, 10 * window * math.sqrt(math.log(machine.states) + math.log(window)))
 
 
 def bound_shares(machine: Automaton, length: int) -> Shares:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,19 +132,6 @@ def with_tests(
 def tokens(world: Automaton, letters: int) -> int:
     """Tokens of a word: a scratchpad has a state between any two letters."""
     return 2 * letters - 1 if world.scratchpad else letters
-
-
-def untrained(settings: Any) -> Any:
-    """The same settings with learning rates of 0 and one step per evaluation: weights stay as they were drawn."""
-    if isinstance(settings, Training):
-        return replace(settings, lr=0.0, steps=settings.evals, warmup=0)
-    if isinstance(settings, tuple):
-        return tuple(map(untrained, settings))
-    if not is_dataclass(settings) or isinstance(settings, type):
-        return settings
-    return replace(
-        settings, **{each.name: untrained(getattr(settings, each.name)) for each in fields(settings) if each.init}
-    )
 
 
 def accuracy(runs: Runs) -> np.ndarray:

@@ -9,7 +9,14 @@ from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
 
-from sandlab.studies.automata.grid_attention import QUICK, CircuitAttention, Results, circuit_attention, study
+from sandlab.studies.automata.grid_attention import (
+    QUICK,
+    CircuitAttention,
+    CircuitWalks,
+    Results,
+    circuit_attention,
+    study,
+)
 from sandlab.worlds.automata.counters import Grid
 
 
@@ -22,7 +29,8 @@ def results(token: float, uniform: float, gain: float, score: float, leakage: fl
     metrics: dict[str, Any] = {"score": heads(0.9, score, 2), "base": heads(0.3, 0.3, 2)}
     metrics |= {"weight": heads(0.3, 0.3 + gain, 2), "leakage": heads(0.5, leakage, 2), "uniform": heads(0.5, uniform)}
     walk = runs(metrics=metrics, token=[token] * 3)
-    return Results(walk, CircuitAttention(np.full((3, 2), score), np.zeros((3, 4, 4)), np.zeros(4)), (0, 3))
+    circuit = CircuitAttention(np.full((3, 2), score), np.zeros((3, 4, 4)), np.zeros(4))
+    return Results(walk, [circuit, circuit], (0, 3))
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -35,9 +43,9 @@ def test_heads_of_untrained_and_trained_models_are_measured() -> None:
     assert walk.metrics["score"].shape == (2, 5, 2, 2, 2) and walk.metrics["uniform"].shape == (2, 5, 2, 2)
     maps = walk.final["maps"].astype(float)
     assert maps.shape == (2, 2, 2, 32, 32) and np.allclose(maps.sum(-1), 1, atol=2e-3)
-    assert len(outcome.findings) == 5 and set(outcome.figures) == {"heads"} and len(outcome.tables["heads"]) == 8
+    assert len(outcome.findings) == 4 and set(outcome.figures) == {"heads"} and len(outcome.tables["heads"]) == 8
 
 
 def test_the_circuit_attends_to_both_walls() -> None:
-    found = circuit_attention(Grid(size=4, length=16))
+    found = circuit_attention(CircuitWalks(Grid(size=4, length=16)))
     assert found.score.max(0).min() > 0.5 and found.maps.shape[1:] == (16, 16) == 2 * found.states.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from automata_cases import stored
 from claim_cases import check, verdicts
 from stand_in import LAB
@@ -10,8 +11,8 @@ from sandlab.studies.automata.gridworld_illustration import Counts, Results, Roo
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good = Results(Counts(walks=10), {1: 1.5, 8: 1.0})
-    wrong = Results(Counts(10, 1, 1, 1, 1, 1, 1), {1: 0.5, 8: 0.5})
+    good = Results(Counts(walks=10), {1: np.full(3, 1.5), 8: np.ones(3)})
+    wrong = Results(Counts(10, 1, 1, 1, 1, 1, 1), {1: np.full(3, 0.5), 8: np.full(3, 0.5)})
     check(study, stored(study, good), wrong)
 
 

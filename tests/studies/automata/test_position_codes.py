@@ -29,4 +29,4 @@ def test_the_linear_code_reaches_the_norm_of_a_token_vector_at_the_training_leng
 
 def test_a_small_run_measures_every_claim_and_draws() -> None:
     outcome = study.run(tiny(QUICK), LAB)
-    assert len(outcome.findings) == 3 and set(outcome.figures) == {"codes"} and len(outcome.tables["codes"]) == 6
+    assert len(outcome.findings) == 4 and set(outcome.figures) == {"codes"} and len(outcome.tables["codes"]) == 6

@@ -21,9 +21,9 @@ from sandlab.studies.automata.precision import (
 
 
 def results(bits: list[float], noise: tuple[float, float], predicted: float, last: float) -> Results:
-    counts = {level: CountAccuracy(0.9, predicted, last if level == 0.5 else 0.5) for level in (0.1, 0.5, 0.9)}
+    counts = {level: [CountAccuracy(0.9, predicted, last if level == 0.5 else 0.5)] * 2 for level in (0.1, 0.5, 0.9)}
     settings = Settings(lengths=(8, 16, 32, 64))
-    return Results(settings, {"scan": np.array(bits)}, {"scan": np.repeat([noise], 3, 0).T}, counts)
+    return Results(settings, {"scan": np.array([bits] * 2)}, {"scan": np.repeat([noise], 6, 0).T}, counts)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -41,7 +41,9 @@ def test_bits_are_found() -> None:
 
 
 def test_a_small_run_measures_every_claim_and_draws() -> None:
-    small = Settings((8, 16), 3, noise=(1e-8, 1e-1), noise_length=8, noise_draws=2, known=(3, 9), count_length=12)
+    small = Settings(
+        (8, 64), 3, noise=(1e-8, 1e-1), noise_length=8, noise_draws=2, known=(3, 9), count_length=12, seeds=2
+    )
     outcome = study.run(small, LAB)
     assert len(outcome.findings) == 6 and set(outcome.figures) == {"precision"}
     assert len(outcome.tables["bits"]) == 8 and len(outcome.tables["slopes"]) == 4

@@ -19,7 +19,7 @@ def results(noise: tuple[float, float], level: float, gain: float, patience: flo
     averages = {decay: runs(metrics=each) for decay, each in zip((0.9, 0.95), curves)}
     signs = dict.fromkeys(GROUPS, 1) | dict.fromkeys(MEMORIES, -1)
     dropouts = {
-        rate: {name: runs(token=[0.9 + rate * gain * sign]) for name, sign in signs.items()} for rate in (0.0, 0.1)
+        rate: {name: runs(token=[0.9 + rate * gain * sign] * 3) for name, sign in signs.items()} for rate in (0.0, 0.1)
     }
     return Results(averages, dropouts, {1: runs(token=[0.8, 0.8]), 8: runs(token=[0.8 + patience] * 2)})
 

@@ -17,11 +17,15 @@ def results(curves: np.ndarray) -> Results:
 
 def test_every_claim_holds_on_jumps_and_none_on_ramps() -> None:
     steps = np.stack([np.repeat([0.5, 1.0], [first, 41 - first]) for first in (10, 15, 20, 25)])
-    steps[:, 30] = 0.9
+    steps[:, 30] = 0.9 - 0.001 * np.arange(4)
     ramps = np.tile(np.linspace(0.5, 1.0, 41), (4, 1))
     assert set(verdicts(study, stored(study, results(steps))).values()) == {"holds"}
-    # A number of drops is never below the 0 that it must exceed: without any the claim is not decided.
-    assert verdicts(study, results(ramps)) == {"spread": "fails", "jumps": "fails", "falls": "inconclusive"}
+    assert verdicts(study, results(ramps)) == {"spread": "fails", "jumps": "fails", "falls": "fails"}
+
+
+def test_runs_that_learn_nothing_have_no_jumps() -> None:
+    noise = 0.5 + 0.01 * np.random.default_rng(0).normal(size=(4, 41))
+    assert set(verdicts(study, results(noise)).values()) == {"fails"}
 
 
 def test_the_share_of_a_jump_is_one_for_a_step_and_a_tenth_for_a_ramp() -> None:
