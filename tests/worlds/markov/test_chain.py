@@ -49,7 +49,7 @@ def test_binary_chain_has_the_closed_form_losses(p, q, marginal_loss, best_loss)
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("states", [2, 3])
-def test_stationary_law_is_the_left_eigenvector_of_the_chain_on_windows(states, order):
+def test_stationary_distribution_is_the_left_eigenvector_of_the_chain_on_windows(states, order):
     chain = MarkovChain.random(states, order, seed=states + order)
     values, left = linalg.eig(lifted_chain(chain.table).numpy(), left=True, right=False)
     vector = left[:, np.argmin(abs(values - 1))].real

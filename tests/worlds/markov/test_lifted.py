@@ -23,7 +23,7 @@ from sandlab.worlds.ngrams.estimators import CountingEstimator
 
 
 @pytest.mark.parametrize(("states", "order"), [(2, 2), (3, 2), (2, 3), (4, 1)])
-def test_stationary_law_is_unchanged_by_a_step_and_its_windows_are_shift_invariant(states, order):
+def test_stationary_distribution_is_unchanged_by_a_step_and_its_windows_are_shift_invariant(states, order):
     kernels = dirichlet_rows((30, states**order, states), 0.5, rng=rng(0))
     probs = stationary_distribution(kernels)
     step = (probs.unsqueeze(1) @ lifted_chain(kernels)).squeeze(1)
@@ -53,7 +53,7 @@ def test_elimination_alone_finds_the_law_of_kernels_without_zeros(states, concen
 
 
 @pytest.mark.parametrize("lags", [(), (1,), (2,), (1, 2), (1, 3), (2, 3), (1, 2, 3)])
-def test_conditional_law_sums_over_every_window_that_agrees(lags):
+def test_conditional_distribution_sums_over_every_window_that_agrees(lags):
     kernel = dirichlet_rows((8, 2), 1.0, rng=rng(1))
     probs = stationary_distribution(kernel)
     rows = conditional_distribution(kernel, lags)
