@@ -13,7 +13,7 @@ from sandlab.errors import choice
 from sandlab.models._parts.activations import ACTIVATIONS
 from sandlab.models._parts.sequence import SequenceConfig, SequenceLayer, SequenceModel, State, flat, product_sum
 from sandlab.models.base import configured
-from sandlab.models.layers import HookPoint, Linear
+from sandlab.models.layers import HookPoint, Linear, align
 from sandlab.registry import register
 
 __all__ = ["LSTM", "RNN", "LSTMConfig", "LSTMLayer", "RNNConfig", "RNNLayer"]
@@ -44,10 +44,13 @@ class LSTMConfig(SequenceConfig):
 
     recurrent_start  of each gate's recurrent matrix: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
     forget_bias      initial bias of the forget gate: above 0 the cell remembers at first
+    torch_start      size and initial weights of `torch.nn.LSTM`: a second bias per gate, everything inside drawn
+                     uniformly from ±1/√width; the two options above are then not used
     """
 
     recurrent_start: str = "normal"
     forget_bias: float = 1.0
+    torch_start: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,11 +103,16 @@ class LSTMLayer(SequenceLayer):
         self.weight = nn.Parameter(torch.cat(gates))
         if self.drive.bias is not None:
             nn.init.constant_(self.drive.bias[width : 2 * width], config.forget_bias)
+        self.second_bias = nn.Parameter(torch.zeros(4 * width)) if config.torch_start and config.bias else None
+        if config.torch_start:
+            for parameter in self.parameters():
+                nn.init.uniform_(parameter, -(width**-0.5), width**-0.5)
         self.cell, self.state, self.hidden = HookPoint(), HookPoint(), HookPoint()
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         weight, width, lead = self.weight, self.width, x.shape[:-2]
-        drive = flat(self.drive(x), weight)
+        driven = self.drive(x) if self.second_bias is None else self.drive(x) + align(self.second_bias, x, 1)
+        drive = flat(driven, weight)
         hidden, cell = _start(drive, state, 0, weight), _start(drive, state, 1, weight)
         steps = []
         for pushed in drive.unbind(-2):

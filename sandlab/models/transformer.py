@@ -33,6 +33,9 @@ from sandlab.registry import register
 
 __all__ = ["MLPBlock", "Transformer", "TransformerConfig", "sinusoids"]
 
+# A config that travels to another process, or into the key of a result, leads to the model that is built from it.
+TransformerConfig.__module__ = __name__
+
 
 def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
     """sin(t / 10000^(2i/width)) and cos of the same, interleaved; float64 (Vaswani et al. 2017)."""
@@ -100,8 +103,12 @@ class Layer(nn.Module):
         attention = self.attention if slot is None else partial(self.attention, slot=slot)
         x = self.resid_mid(self._branch(x, attention, self.attention_norm))
         if self.has_mlp:
-            x = self._branch(x, self.mlp, self.mlp_norm)
+            x = self._branch(x, self._feed_forward, self.mlp_norm)
         return self.resid_post(x)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        x, rate = self.mlp(x), self.config.mlp_dropout
+        return F.dropout(x, rate) if rate and self.training else x
 
     def _branch(self, x: Tensor, block: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         where = self.config.norm

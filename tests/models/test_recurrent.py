@@ -269,3 +269,19 @@ def test_registered_names_lead_to_the_models() -> None:
 def test_bad_input_is_refused_in_one_sentence(make, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         make()
+
+
+def test_the_torch_start_has_the_size_and_the_function_of_torch_lstm() -> None:
+    model = LSTM(vocab=5, width=8, layers=1, torch_start=True)
+    reference = torch.nn.LSTM(8, 8, batch_first=True)
+    layer = model.layers[0]
+    order = torch.cat([torch.arange(0, 16), torch.arange(24, 32), torch.arange(16, 24)])  # torch: i, f, g, o
+    with torch.no_grad():
+        reference.weight_ih_l0.copy_(layer.drive.weight[order])
+        reference.weight_hh_l0.copy_(layer.weight[order])
+        reference.bias_ih_l0.copy_(layer.drive.bias[order])
+        reference.bias_hh_l0.copy_(layer.second_bias[order])
+        x = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
+        assert torch.allclose(layer(x), reference(x)[0], atol=1e-6)
+    assert sum(each.numel() for each in layer.parameters()) == sum(each.numel() for each in reference.parameters())
+    assert all(float(each.detach().abs().max()) <= 8**-0.5 for each in layer.parameters())

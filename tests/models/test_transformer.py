@@ -313,3 +313,14 @@ def test_bad_options_are_refused_in_one_sentence(options: dict, words: str) -> N
 def test_sequences_that_are_too_long_are_refused() -> None:
     with pytest.raises(BadInput, match="sequence length must be 1 to 7, got 8"):
         build()(torch.zeros(1, 8, dtype=torch.long))
+
+
+def test_dropout_of_the_feed_forward_block_leaves_the_attention_branch_alone() -> None:
+    model = Transformer(vocab=3, length=8, layers=1, mlp_dropout=0.9).train()
+    tokens = torch.arange(32).reshape(4, 8) % 3
+    with record(model, "layers.0.resid_mid", "layers.0.resid_post") as first:
+        model(tokens)
+    with record(model, "layers.0.resid_mid", "layers.0.resid_post") as second:
+        model(tokens)
+    assert torch.equal(first["layers.0.resid_mid"], second["layers.0.resid_mid"])
+    assert not torch.equal(first["layers.0.resid_post"], second["layers.0.resid_post"])

@@ -13,9 +13,18 @@ from sandlab.lenses.flip_flop.tail_errors import wrong_targets
 from sandlab.random import rng
 from sandlab.worlds.automata.addition import adder_as_flip_flop
 from sandlab.worlds.base import Batch
-from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction
+from sandlab.worlds.flip_flop.language import READ, FlipFlop, FlipFlopTransduction
 
-__all__ = ["sharpness_gap", "small_monoids", "wrong_memories", "wrong_on_short_strings", "wrong_parses", "wrong_sums"]
+__all__ = [
+    "sharpness_gap",
+    "small_monoids",
+    "window_error",
+    "window_gap",
+    "wrong_memories",
+    "wrong_on_short_strings",
+    "wrong_parses",
+    "wrong_sums",
+]
 
 
 def wrong_on_short_strings(longest: int = 12) -> tuple[int, int]:
@@ -67,6 +76,26 @@ def sharpness_gap(keys: int = 40) -> float:
         spread = row_sharpness(rows, kind)
         gaps += [*map(abs, at_ends), low - float(spread.min()), float(spread.max()) - high]
     return max(gaps)
+
+
+def window_error(world: FlipFlop, window: int) -> float:
+    """Read error of the best predictor that sees the last `window` tokens, by enumeration of all strings."""
+    strings, probs = world.enumerate()
+    seen: dict[tuple[int, ...], np.ndarray] = {}
+    for string, weight in zip(strings.tolist(), probs.tolist()):
+        for index in range(0, len(string), 2):
+            if string[index] == READ:
+                view = (*[-1] * max(0, window - index - 1), *string[max(0, index - window + 1) : index + 1])
+                seen.setdefault(view, np.zeros(world.symbols))[string[index + 1] - 3] += weight
+    counts = np.array(list(seen.values()))
+    return float(1 - counts.max(1).sum() / counts.sum())
+
+
+def window_gap(length: int = 10) -> float:
+    """Largest difference between `FlipFlop.ngram_error` and `window_error`, three languages, all windows."""
+    worlds = [FlipFlop.ignoring(share, length=length) for share in (0.98, 0.8, 0.1)]
+    pairs = [(world, window) for world in worlds for window in range(1, length)]
+    return max(abs(world.ngram_error(window) - window_error(world, window)) for world, window in pairs)
 
 
 def wrong_sums(count: int) -> int:

@@ -92,11 +92,12 @@ def value_norm_importance(
     return pattern * value.norm(dim=-1).transpose(-1, -2).unsqueeze(-2)
 
 
-def misleading_rows(model: nn.Module, batch: Batch, layer: int) -> tuple[float, float]:
+def misleading_rows(model: nn.Module, batch: Batch, layer: int) -> tuple[float, float, float]:
     """Rows of a layer whose largest weight is on a wrong token although the answer is right (`FlipFlopTransduction`).
 
-    Returns their share of all rows, and the share of them in which the largest importance (`value_norm_importance`) is
-    on a right token. A right token writes the stored symbol; of several heads the largest number decides.
+    Returns their share of all rows, the share of them in which the largest importance (`value_norm_importance`) is on a
+    right token, and by how much the largest importance is on a right token in more rows than the largest weight, among
+    all rows with a right answer. A right token writes the stored symbol; of several heads the largest number decides.
     """
     with evaluating(model), torch.no_grad():
         right_answer = model(batch.inputs).argmax(-1) == batch.targets
@@ -106,6 +107,14 @@ def misleading_rows(model: nn.Module, batch: Batch, layer: int) -> tuple[float, 
     def on_right_token(weights: Float[Tensor, "example head query key"]) -> Tensor:
         return right_token.gather(2, weights.amax(1).argmax(-1, keepdim=True)).squeeze(-1)
 
-    misled = right_answer & ~on_right_token(pattern)
-    repaired = on_right_token(value_norm_importance(model, batch.inputs, layer))[misled].double()
-    return float(misled.double().mean()), float(repaired.mean()) if len(repaired) else 0.0
+    by_weight = on_right_token(pattern)
+    by_importance = on_right_token(value_norm_importance(model, batch.inputs, layer))
+    misled = right_answer & ~by_weight
+    gain = by_importance[right_answer].double() - by_weight[right_answer].double()
+    share = float(misled.double().mean())
+    return share, _mean(by_importance[misled]), _mean(gain)
+
+
+def _mean(values: Tensor) -> float:
+    """0 when there are none."""
+    return float(values.double().mean()) if len(values) else 0.0

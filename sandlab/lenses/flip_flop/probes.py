@@ -5,6 +5,7 @@ A probe takes a `Snapshot` and returns named arrays, member axis first (see `Exp
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ __all__ = [
 LETTERS = "wri01"
 SPARSE, DENSE = 0.98, 0.1
 NEVER = 10**6  # failure length of a head that does not fail
+COMPARED = 200  # longest input on which predicted and measured failure lengths are compared
 SECOND = 33  # index of the second write of the published input
 
 
@@ -235,7 +237,7 @@ def _maps(now: Snapshot, operations: tuple[int, ...]) -> Tensor:
 
 
 def misleading_maxima(now: Snapshot) -> dict[str, np.ndarray]:
-    """`misleading_rows` of the first and of the last layer: "misleading first", "misleading last" (member, 2)."""
+    """`misleading_rows` of the first and of the last layer: "misleading first", "misleading last" (member, 3)."""
     members = [member.to(now.device) for member in now.model.members()]
     layers = {"first": 0, "last": len(members[0].layers) - 1}
     return {
@@ -257,7 +259,8 @@ class AttentionDrift:
     "one write", "two writes"   attention on the latest write: of every query after a write at 0, and after a second one
                                 at `SECOND` (member, query)
     "curvature"                 κ of the trained weights
-    "predicted", "measured"     lengths at which the two inputs of `LinearPositionHead` fail (member, 2), or `NEVER`
+    "predicted"                 failure lengths of the two inputs of `LinearPositionHead` by its formulas (member, 2)
+    "measured"                  the same from the attention of the model itself, up to `COMPARED`; or `NEVER`
     """
 
     longest: int
@@ -270,7 +273,7 @@ class AttentionDrift:
         twice = once.clone()
         twice[0], twice[SECOND] = 1, 2
         predicted = [head.failure_lengths(100_000) for head in heads]
-        measured = [head.measured_failure_lengths(min(self.longest, 400)) for head in heads]
+        measured = [_overtaken(member, min(self.longest, COMPARED)) for member in members]
         return {
             "one write": np.stack([_attention_on(member, once, 0) for member in members]),
             "two writes": np.stack([_attention_on(member, twice, SECOND) for member in members]),
@@ -278,6 +281,25 @@ class AttentionDrift:
             "predicted": np.array([[length or NEVER for length in pair] for pair in predicted]),
             "measured": np.array([[length or NEVER for length in pair] for pair in measured]),
         }
+
+
+def _overtaken(model: LinearPositionMemory, longest: int) -> tuple[int | None, int | None]:
+    """Lengths from 3 on at which the last query first prefers the wrong key, on the inputs of `LinearPositionHead`."""
+    lengths = np.arange(3, longest + 1)
+    rows, last = torch.arange(len(lengths)), torch.from_numpy(lengths) - 1
+    once = torch.zeros(len(lengths), longest, dtype=torch.long)
+    once[:, 0] = 1
+    twice = once.clone()
+    twice[rows, last - 1] = 2
+    exact = copy.deepcopy(model).double()
+    wrong = []
+    for operations, right, rival in ((once, torch.zeros_like(last), last), (twice, last - 1, torch.zeros_like(last))):
+        with torch.no_grad(), record(exact, "pattern") as cache:
+            exact(operations)
+        attention = cache["pattern"][rows, last]
+        wrong.append(attention[rows, right] <= attention[rows, rival].clamp(min=1e-300))
+    first, second = (int(lengths[int(each.int().argmax())]) if each.any() else None for each in wrong)
+    return first, second
 
 
 def _attention_on(model: LinearPositionMemory, operations: Tensor, key: int) -> np.ndarray:

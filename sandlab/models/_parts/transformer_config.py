@@ -45,7 +45,8 @@ class TransformerConfig(Config):
     bias, readout_bias biases of all maps inside and of the norms; of the readout
     residual           add each branch to the stream, or replace the stream by it: one answer, or one for each layer
     output_map         False: no output map; each head's values are as wide as the stream and the heads are summed
-    dropout            rate on the residual branches; attention_dropout on the patterns, embedding_dropout
+    dropout            rate on the residual branches; attention_dropout on the patterns, mlp_dropout on the output of the
+                       feed-forward block alone, embedding_dropout
     rotary_base        b of the rotary angles t · b^(−2i/head_width)
     init_std           standard deviation of every drawn weight (None: 1/√inputs)
     zero_readout       start the readout at zero; zero_mlp the last map of each feed-forward block
@@ -83,6 +84,7 @@ class TransformerConfig(Config):
     loops: int = 1
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    mlp_dropout: float = 0.0
     embedding_dropout: float = 0.0
     rotary_base: float = 10000.0
     init_std: float | None = 0.02
@@ -94,7 +96,7 @@ class TransformerConfig(Config):
     def __post_init__(self) -> None:
         self.check_integers("vocab", "length", "width", "loops", "head_width", "mlp_width", "outputs", "window")
         self.check_integers("layers", "position_shift", low=0)
-        self.check_numbers("dropout", "attention_dropout", "embedding_dropout", low=0.0, high=1.0)
+        self.check_numbers("dropout", "attention_dropout", "mlp_dropout", "embedding_dropout", low=0.0, high=1.0)
         self.check_numbers("init_std", "log_output", "norm_eps", "position_slope", "token_std", low=0.0)
         self.check_numbers("scale", "rotary_base")
         require(self.rotary_base > 0, "rotary_base", self.rotary_base, "above 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +16,8 @@ from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import Penalised, SequenceMean, Sharpening
 from sandlab.lenses.flip_flop.pictures import draw_error_ranges, draw_error_scatter
 from sandlab.lenses.flip_flop.probes import ReadErrors
-from sandlab.models.recurrent import LSTMConfig
 from sandlab.studies.claims import NotMeasured
-from sandlab.studies.flip_flop._shared import SETS, larger_tail
+from sandlab.studies.flip_flop._shared import LSTM, SETS, glitches, larger_tail
 from sandlab.studies.study import Lab, Rows
 from sandlab.worlds.flip_flop.language import FlipFlop
 
@@ -52,13 +51,17 @@ def sharpen(
     return change
 
 
-def mixture(*shares: float) -> Change:
-    """Training on a mixture. The loss is averaged per string: dense strings, which hold more reads, would dominate."""
+def mixture(*shares: float, times: int = 1) -> Change:
+    """Training on a mixture, with `times` as many seeds.
+
+    The loss is averaged per string: dense strings, which hold more reads, would dominate.
+    """
 
     def change(base: Experiment) -> Experiment:
         world = FlipFlop.ignoring(*shares, length=language(base).length)
         finals = tuple(replace(each, world=world) if isinstance(each, ReadErrors) else each for each in base.final)
-        changed = replace(base, world=world, probes=(ReadErrors(world),), final=finals)
+        seeds = times * len(base.seed_list) if times > 1 else base.seeds
+        changed = replace(base, world=world, probes=(ReadErrors(world),), final=finals, seeds=seeds)
         return training(objective=SequenceMean())(changed)
 
     return change
@@ -72,7 +75,7 @@ def resume(base: Experiment) -> Experiment:
 
 def lstm(base: Experiment) -> Experiment:
     steps = max(1, base.training.steps // 4)
-    recurrent = replace(base, model=LSTMConfig(vocab=5, width=128, layers=1))
+    recurrent = replace(base, model=LSTM)
     return training(batch_size=16, steps=steps, lr=3e-3)(recurrent)
 
 
@@ -84,7 +87,11 @@ def language(experiment: Experiment) -> FlipFlop:
 FIXED_POSITIONS = ("sinusoidal positions", "rotary positions", "ALiBi positions")
 FAMILIES: dict[str, dict[str, Change]] = {
     "baseline": {"baseline": lambda base: base},
-    "data": {"resume on tails": resume, "mixture": mixture(*RESCUE), "mixture with 0.8": mixture(0.8, 0.98, 0.1)},
+    "data": {
+        "resume on tails": resume,
+        "mixture": mixture(*RESCUE, times=4),
+        "mixture with 0.8": mixture(0.8, 0.98, 0.1),
+    },
     "scale": {"3 × steps": three_times("steps"), "3 × batch": three_times("batch_size")},
     "size": {
         "1 layer": model(layers=1),
@@ -101,11 +108,12 @@ FAMILIES: dict[str, dict[str, Change]] = {
     "regulariser": {
         **{f"weight decay {decay:g}": training(weight_decay=decay) for decay in (0.0, 1.0, 0.01)},
         "attention dropout 0.1": model(attention_dropout=0.1),
-        "feed-forward dropout 0.1": model(dropout=0.1),
+        "feed-forward dropout 0.1": model(mlp_dropout=0.1),
         **{f"embedding dropout {rate}": model(embedding_dropout=rate) for rate in (0.1, 0.3, 0.5)},
     },
     "architecture": {
-        "sinusoidal positions": model(positions="sinusoidal"),
+        # Sinusoids have size 1 per coordinate: next to tokens of size 1/√width they would drown them.
+        "sinusoidal positions": model(positions="sinusoidal", token_std=1.0),
         "rotary positions": model(positions="rotary"),
         "ALiBi positions": model(positions="alibi"),
         "no positions": model(positions="none"),
@@ -155,10 +163,31 @@ class Results:
         """Which seeds have no error on either tail."""
         return self.errors(label) == 0
 
-    def gain(self, label: str, tail: str = "") -> float:
-        """log10 of a setting's mean error over the baseline's, on one tail or on the larger of the two."""
-        mean, before = (self.errors(name, tail).mean() + 1e-6 for name in (label, "baseline"))
-        return float(np.log10(mean / before))
+    def glitches(self, tail: str = "") -> np.ndarray:
+        """Tail error of the baseline where it has learnt its distribution; 0 for seeds that have not."""
+        return glitches(self.runs["baseline"].final, tail)
+
+    def excess(self, label: str, tail: str = "", orders: float = 0.0) -> np.ndarray:
+        """Error of each seed minus 10^orders times the baseline's, on one tail or on the larger of the two.
+
+        Below 0 on average: log10 of the ratio of the mean errors is below `orders`.
+        """
+        before = self.errors("baseline", tail)
+        return self.errors(label, tail)[: len(before)] - 10**orders * before
+
+    def best_excess(self, labels: Sequence[str], tail: str = "", orders: float = 0.0) -> np.ndarray:
+        """`excess` of the best of several settings: chosen on the even seeds, measured on the odd ones."""
+        best = min(labels, key=lambda label: float(self.errors(label, tail)[::2].mean()))
+        return self.excess(best, tail, orders)[1::2]
+
+    def median_excess(self, labels: Sequence[str], tail: str, orders: float = 0.0) -> np.ndarray:
+        """`excess` of each seed's median over several settings."""
+        return np.median([self.excess(label, tail, orders) for label in labels], axis=0)
+
+
+def one_below_the_other(differences: Sequence[np.ndarray]) -> np.ndarray:
+    """Rows for `Order` whose steps are the given differences: the smallest of them is judged, all at once."""
+    return np.cumsum([np.zeros_like(differences[0]), *differences], axis=0)
 
 
 def compare(settings: Settings, lab: Lab) -> Results:

@@ -12,6 +12,7 @@ from sandlab.learning.objectives import CrossEntropy
 from sandlab.learning.penalties import Penalised, Sharpening
 from sandlab.lenses.flip_flop.probes import HeadReport, LabelErrors, ReadErrors
 from sandlab.models.base import Config
+from sandlab.models.recurrent import LSTMConfig
 from sandlab.models.transformer import TransformerConfig
 from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction
 
@@ -20,6 +21,8 @@ SETS = {"in": "training distribution", "sparse": "sparse tail, FFL(0.98)", "dens
 """The test sets (`read_sets`) and their titles."""
 PROBE = (2, 0, 1, 0, 0, 1, 2, 0)
 """σ1 ⊥ σ0 ⊥ ⊥ σ0 σ1 ⊥ (0 is ⊥, 1 writes 0, 2 writes 1): the input of the published attention maps."""
+LSTM = LSTMConfig(vocab=5, width=128, layers=1, readout_bias=True, torch_start=True)
+"""The published recurrent baseline: one layer of width 128, 133,381 parameters."""
 IDLE = (0.9, 0.5, 0.98)
 """p(⊥) of the three tests."""
 
@@ -73,13 +76,15 @@ def sharpened(experiment: Experiment, strength: float, layers: str = "*") -> Exp
     return replace(experiment, training=replace(experiment.training, objective=objective))
 
 
-def untrained(experiment: Experiment) -> Experiment:
-    """The null: a learning rate of 0. No step changes anything, so there is one per evaluation."""
-    training = replace(experiment.training, lr=0.0, steps=experiment.training.evals)
-    then = None if experiment.then is None else untrained(experiment.then)
-    return replace(experiment, training=training, then=then)
-
-
 def larger_tail(errors: dict[str, np.ndarray]) -> np.ndarray:
     """The larger of the errors on the sparse and on the dense tail."""
     return np.maximum(errors["sparse"], errors["dense"])
+
+
+def glitches(errors: dict[str, np.ndarray], tail: str = "") -> np.ndarray:
+    """Tail error (one tail, or the larger) of the models that err on less than 1 % in distribution; 0 for the others.
+
+    A model that has not learnt its own distribution says nothing about glitches.
+    """
+    found = errors[tail] if tail else larger_tail(errors)
+    return np.where(errors["in"] < 0.01, found, 0.0)

@@ -4,8 +4,8 @@ Alice turns the light on or off, Bob eats, and after many sentences: "The light 
 GPT-2 to GPT-NeoX-20B; those weights cannot be shipped. `--set folder=SMALL,LARGE` asks causal Hugging Face models in
 local folders, each prompt one complete story of 16 tokens followed by the question. Without folders, a two-layer
 word-level transformer is trained here on short stories and tested on longer ones (the dotted line is the length it was
-trained on): the protocol is the same, the model is a stand-in, and the claims about the published models count as not
-run. Answers of a chat model to `worlds.chat_prompt`, collected by hand, are given by `--set chat=…`.
+trained on): the protocol is the same, the model is a stand-in, and the claims about published models are listed as not
+measured. Answers of a chat model to `worlds.chat_prompt`, collected by hand, are given by `--set chat=…`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from sandlab.learning.experiment import Experiment, Training
 from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader
 from sandlab.lenses.flip_flop.probes import StoryAccuracy, story_accuracy
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.claims import Exact, Mean, NotMeasured
-from sandlab.studies.flip_flop._shared import SOURCE, untrained
+from sandlab.studies.claims import Mean, NotMeasured, Slope
+from sandlab.studies.flip_flop._shared import SOURCE
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.light_switch import VOCABULARY, LightSwitchStory
 
@@ -55,7 +56,7 @@ def word_model(trained: int, steps: int) -> Experiment:
 QUICK = Settings(word_model(16, steps=700))
 study = Study(
     "flip-flop/light-switch",
-    title="Told in English, the flip-flop gets harder with every sentence",
+    title="A word model answers every short light-switch story and loses a tenth of the long ones",
     source=SOURCE,
     at="Figure 2 (right, result R3)",
     quick=QUICK,
@@ -126,7 +127,7 @@ def decays(results: Results) -> np.ndarray:
     return results.accuracy[:, 0] - results.accuracy[:, -1]
 
 
-@study.claim(Mean(above=0.0), at="(R3)", paper="all decay", presets=())
+@study.claim(Mean(above=0.0), at="(R3)", paper="all decay")
 def published_models_decay(results: Results) -> np.ndarray:
     """Accuracy of GPT-2, GPT-2-large, GPT-2-xl, Pythia-12B and GPT-NeoX-20B drops with the story's length.
 
@@ -136,29 +137,31 @@ def published_models_decay(results: Results) -> np.ndarray:
 
 
 @study.claim(
-    Exact(above=0.0),
+    Slope(above=0.0),
     at="Figure 8 (a dialogue; the question is `worlds.chat_prompt`)",
     paper="right up to about 400 tokens",
-    presets=(),
 )
-def chat_dialogue(results: Results) -> float:
+def chat_dialogue(results: Results) -> np.ndarray:
     """A chat model that is told the rules answers strings of up to about 400 tokens and errs on longer ones.
 
-    Accuracy up to 400 tokens minus accuracy beyond.
+    Accuracy up to 400 tokens minus accuracy beyond: slope of the accuracies against "not longer than 400".
     """
     if not results.chat:
         raise NotMeasured("no answers of a chat model were given")
     lengths, right = np.array(results.chat).T
-    return float(right[lengths <= 400].mean() - right[lengths > 400].mean())
+    return np.stack([lengths <= 400, right], 1)
 
 
-@study.claim(Exact(above=0.0), at="(R3)", paper="larger is better", presets=())
-def larger_is_better(results: Results) -> float:
+@study.claim(Slope(above=0.0), at="(R3)", paper="larger is better")
+def larger_is_better(results: Results) -> np.ndarray:
     """Larger published models answer more stories than smaller ones.
 
-    Mean accuracy of the last given model minus that of the first.
+    Slope of the mean accuracy against the index of the given models, from small to large.
     """
-    return float(results.published()[-1].mean() - results.published()[0].mean())
+    means = results.published().mean(1)
+    if len(means) < 2:
+        raise NotMeasured("fewer than two Hugging Face models were given")
+    return np.stack([np.arange(len(means)), means], 1)
 
 
 @study.table

@@ -5,13 +5,16 @@ tenth of the instructions write, a tenth read) with AdamW, 50 steps of warm-up a
 answers to reads count. They are then tested on fresh strings of the same language, of the sparse one (p_i = 0.98: long
 waits) and of the dense one (p_i = 0.1: many distractors).
 
-Quick: strings of 64 tokens, 2 layers, width 64; at this length it is the dense tail that breaks. Full: strings of 512
+Quick: strings of 32 tokens, 2 layers, width 64; at this length it is the dense tail that breaks. Full: strings of 512
 tokens as published, 4 layers, width 128, 6000 steps of 16 strings, 3·10⁵ reads per test. In the curves, thin lines are
 seeds, thick ones the best so far; the LSTM's line lies on the axis. Errors are drawn on a scale that is linear near
 zero, so that an exact zero is visible as such. The second figure resolves the tail errors by the distance of a read to
 its write, all seeds together, with exact 95 % intervals: a bin without errors still has an upper end. The third shows
 the shortest input found on which a seed is wrong, and what each of its heads attends to there: the framed row is the
 read that is answered wrongly, white dots are row maxima, the marks above are written symbols (dot 0, diamond 1).
+
+Only models that err on less than 1 % in distribution count as having a glitch. The LSTM has the published size (133,381
+parameters) and PyTorch's initial weights; the learning rate is 3·10⁻³ where the source has 3·10⁻⁴ and more steps.
 """
 
 from __future__ import annotations
@@ -28,14 +31,14 @@ from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_error_curve, draw_training_errors
 from sandlab.lenses.flip_flop.probes import DistanceErrors, Failure, ReadErrors, ShortestFailures, distance_edges
 from sandlab.lenses.flip_flop.tail_errors import ErrorCurve
-from sandlab.models.recurrent import LSTMConfig
 from sandlab.models.transformer import TransformerConfig
-from sandlab.studies.claims import Exact, Mean, Share
-from sandlab.studies.flip_flop._shared import SETS, SOURCE, language_model, larger_tail, transformer, untrained
+from sandlab.studies.claims import Mean, Ratio, Share
+from sandlab.studies.flip_flop._shared import LSTM, SETS, SOURCE, glitches, language_model, larger_tail, transformer
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.language import FlipFlop
 
-SHORT, LONG = FlipFlop.ignoring(0.8, length=64), FlipFlop.ignoring(0.8, length=512)
+SHORT, LONG = FlipFlop.ignoring(0.8, length=32), FlipFlop.ignoring(0.8, length=512)
 
 
 @dataclass(frozen=True)
@@ -51,24 +54,23 @@ def transformers(world: FlipFlop, model: TransformerConfig, reads: int, **option
 
 
 def lstms(world: FlipFlop, **options: Any) -> Experiment:
-    final, model = (ReadErrors(world, bits=True),), LSTMConfig(vocab=5, width=128, layers=1)
-    return language_model(world, model, batch_size=16, lr=3e-3, final=final, **options)
+    return language_model(world, LSTM, batch_size=16, lr=3e-3, final=(ReadErrors(world, bits=True),), **options)
 
 
 BIG, BIG_TRAINING = transformer(512, layers=4, width=128), {"batch_size": 16, "lr": 3e-4, "precision": "tf32"}
 QUICK = Settings(
-    transformer=transformers(SHORT, transformer(64), 6_000, steps=1200, evals=20, seeds=4),
-    lstm=lstms(SHORT, steps=300, reads=30_000, seeds=4),
+    transformer=transformers(SHORT, transformer(32), 6_000, steps=800, evals=20, seeds=6),
+    lstm=lstms(SHORT, steps=300, reads=30_000, seeds=6),
 )
 study = Study(
     "flip-flop/long-tail",
-    title="Perfect in distribution, wrong in the tails: transformers on a one-bit memory",
+    title="Transformers learn a one-bit memory in distribution and err in its tails; the LSTM never errs",
     source=SOURCE,
     at="Figures 2 and 6 (results R1, R2)",
     quick=QUICK,
     full=Settings(
-        transformer=transformers(LONG, BIG, 300_000, steps=6000, evals=40, seeds=5, **BIG_TRAINING),
-        lstm=lstms(LONG, steps=500, reads=300_000, seeds=8),
+        transformer=transformers(LONG, BIG, 300_000, steps=6000, evals=40, seeds=8, **BIG_TRAINING),
+        lstm=lstms(LONG, steps=500, reads=300_000, seeds=100),
     ),
     null=Settings(untrained(QUICK.transformer), untrained(QUICK.lstm)),
 )
@@ -109,18 +111,18 @@ def transformer_in_distribution(results: Results) -> np.ndarray:
 def transformer_tail(results: Results) -> np.ndarray:
     """Yet most transformers answer some reads of a shifted distribution wrongly.
 
-    Share of seeds with an error on the sparse or the dense tail.
+    Share of seeds with less than 1 % error in distribution and an error on the sparse or the dense tail.
     """
-    return larger_tail(results.transformer.final) > 0
+    return glitches(results.transformer.final) > 0
 
 
 @study.claim(Mean(above=0.002), at="Figure 2")
 def transformer_tail_size(results: Results) -> np.ndarray:
     """The tail error is not a rounding effect.
 
-    Mean over seeds of the larger of the two tail errors.
+    Mean over seeds of the larger of the two tail errors (0 for seeds that err on more than 1 % in distribution).
     """
-    return larger_tail(results.transformer.final)
+    return glitches(results.transformer.final)
 
 
 @study.claim(Share(above=0.5), at="(R2)", paper="100 of 100 runs")
@@ -132,52 +134,63 @@ def lstm_zero(results: Results) -> np.ndarray:
     return np.all([results.lstm.final[name] == 0 for name in SETS], axis=0)
 
 
+@study.claim(Share(above=0.95), at="(R2)", paper="100 of 100 runs", presets=("full",))
+def lstm_all_zero(results: Results) -> np.ndarray:
+    """No one-layer LSTM makes any error.
+
+    Share of seeds with exactly zero errors on all three sets (100 of 100 give at least 0.964).
+    """
+    return lstm_zero(results)
+
+
 @study.claim(Mean(above=0.5), at="Figure 6", paper="erratic, non-monotone curves")
 def erratic(results: Results) -> np.ndarray:
     """After the training error is gone the tail error still moves up and down.
 
-    Mean number of increases of the tail error along the second half of training.
+    Mean number of increases of the tail error by more than 0.01 along the second half of training.
     """
     larger = larger_tail(results.transformer.metrics)
-    return (np.diff(larger[:, larger.shape[1] // 2 :], axis=1) > 0).sum(1)
+    return (np.diff(larger[:, larger.shape[1] // 2 :], axis=1) > 0.01).sum(1)
 
 
 @study.claim(Share(above=0.5), at="Figure 6", paper="all")
 def worse_than_lstm(results: Results) -> np.ndarray:
     """Every transformer is worse in the tails than every LSTM.
 
-    Share of transformers whose larger tail error exceeds that of the worst LSTM.
+    Share of transformers with less than 1 % error in distribution and a larger tail error than the worst LSTM.
     """
-    return larger_tail(results.transformer.final) > larger_tail(results.lstm.final).max()
+    return glitches(results.transformer.final) > larger_tail(results.lstm.final).max()
 
 
-@study.claim(Exact(below=1e-3), at="§4 leaves it open")
-def two_or_five(results: Results) -> float:
+@study.claim(Mean(below=1e-3), at="§4 leaves it open")
+def two_or_five(results: Results) -> np.ndarray:
     """It does not matter whether the answer is the most likely of all five tokens or of the two bits.
 
-    Largest difference of the two read errors, all models and sets.
+    Largest difference of the two read errors over the three sets, of each transformer and each LSTM.
     """
-    pairs = [(runs, name) for runs in (results.transformer, results.lstm) for name in SETS]
-    return max(float(np.abs(runs.metrics[name][:, -1] - runs.final[f"{name} bits"]).max()) for runs, name in pairs)
+    both = (results.transformer, results.lstm)
+    gaps = [[runs.metrics[name][:, -1] - runs.final[f"{name} bits"] for name in SETS] for runs in both]
+    return np.concatenate([np.abs(each).max(0) for each in gaps])
 
 
-@study.claim(Exact(above=0.0), at="(R1)", presets=("full",))
-def sparse_tail(results: Results) -> float:
+@study.claim(Share(above=0.5), at="(R1)", presets=("full",))
+def sparse_tail(results: Results) -> np.ndarray:
     """At the published length the sparse tail is one that breaks.
 
-    Median over seeds of the error on the sparse tail.
+    Share of seeds with less than 1 % error in distribution and an error on the sparse tail.
     """
-    return float(np.median(results.transformer.final["sparse"]))
+    return glitches(results.transformer.final, "sparse") > 0
 
 
-@study.claim(Exact(above=5.0), at="Figure 6", paper="high variance between replicates", presets=("full",))
-def spread(results: Results) -> float:
+@study.claim(Ratio(above=5.0), at="Figure 6", paper="high variance between replicates", presets=("full",))
+def spread(results: Results) -> np.ndarray:
     """Seeds differ widely in their error on the sparse tail.
 
-    Largest over smallest error of the seeds (at least 1e-6).
+    Larger over smaller error (at least 1e-6) of two seeds, disjoint pairs of seeds.
     """
-    sparse = results.transformer.final["sparse"]
-    return float(sparse.max() / max(sparse.min(), 1e-6))
+    sparse = np.maximum(results.transformer.final["sparse"], 1e-6)
+    pairs = sparse[: len(sparse) // 2 * 2].reshape(-1, 2)
+    return pairs.max(1) / pairs.min(1)
 
 
 @study.table

@@ -8,6 +8,11 @@ A maximum of attention is not an explanation: rows exist whose maximum is on a w
 weighting attention by the norm of what it transfers repairs some of them. This is measured in the first layer, where a
 token carries nothing but itself: in the last one most tokens carry the answer already, maxima are anywhere (see the
 table) and importance repairs next to nothing.
+
+**What was learnt** (quick, 2026-11-15). Sharpening lowers the entropy of rows to a tenth and gives a head that points
+at the latest write. Two statements of the source were not found at this size: with only the first layer sharpened,
+later layers are about as diffuse as in a plain model (ratio 1.06), and sharpening makes the weight vector a little
+longer, not shorter (1.06).
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_operations
 from sandlab.lenses.flip_flop.probes import HeadDistances, misleading_maxima, weight_norm
 from sandlab.studies.claims import Mean
-from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened, untrained
+from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 
 SHOWN = 3  # layers of the maps that are drawn
@@ -47,7 +53,7 @@ QUICK = Settings(plain_model(layers=2, heads=4, steps=500, seeds=6), 0.1)
 PUBLISHED = plain_model(layers=6, heads=8, width=512, steps=2500, lr=3e-4, precision="tf32", seeds=5)
 study = Study(
     "flip-flop/mechanisms",
-    title="The same bit, remembered in many ways: attention maps before and after sharpening",
+    title="Sharpening gives a head that points at the latest write; later layers and weight norms do not follow",
     source=SOURCE,
     at="Figures 4 and 15–18",
     quick=QUICK,
@@ -92,7 +98,7 @@ def ideal_head(results: Results) -> np.ndarray:
     return results.sharpened.final["scores"]["hit_idle"].max(1)
 
 
-@study.claim(Mean(below=1.0), at="Figure 18", note="at this size later layers are about as diffuse as in a plain model")
+@study.claim(Mean(below=1.0), at="Figure 18")
 def sharpness_spreads(results: Results) -> np.ndarray:
     """With only the first layer sharpened, later layers are sharper than in a plain model too.
 
@@ -101,27 +107,28 @@ def sharpness_spreads(results: Results) -> np.ndarray:
     return results.first_layer.final["entropy"][:, 1:].mean(1) / results.plain.final["entropy"][:, 1:].mean(1)
 
 
-@study.claim(Mean(above=0.0), at="Figure 15", id="misleading-maxima")
+@study.claim(Mean(above=0.01), at="Figure 15", id="misleading-maxima")
 def misleading_share(results: Results) -> np.ndarray:
     """The largest attention weight can sit on a wrong token although the answer is right.
 
-    Share of first-layer rows of plain models that are right with a misplaced maximum.
+    Share of first-layer rows that are right with a misplaced maximum, plain models with less than 1 % error at
+    p(⊥) = 0.9 (0 for others).
     """
-    return results.plain.final["misleading first"][:, 0]
+    learnt = results.plain.final["errors"][:, IDLE.index(0.9)] < 0.01
+    return np.where(learnt, results.plain.final["misleading first"][:, 0], 0.0)
 
 
 @study.claim(Mean(above=0.0), at="Figure 15")
 def importance(results: Results) -> np.ndarray:
-    """In such rows, weight times value norm points at a right token more often than weight alone (which never).
+    """Weight times value norm points at a right token more often than weight alone.
 
-    Share of misleading first-layer rows whose largest importance is on a right token, plain models.
+    Share of first-layer rows with a right answer whose largest importance is on a right token, minus that of rows whose
+    largest weight is, plain models.
     """
-    return results.plain.final["misleading first"][:, 1]
+    return results.plain.final["misleading first"][:, 2]
 
 
-@study.claim(
-    Mean(below=1.0), at="Figure 16", note="at this size sharpening makes the weight vector a little longer, not shorter"
-)
+@study.claim(Mean(below=1.0), at="Figure 16")
 def smaller_weights(results: Results) -> np.ndarray:
     """Sharpening keeps the weights smaller.
 

@@ -6,19 +6,28 @@ at (dense error, sparse error). What the paper says: data from the tails is the 
 scale does not help reliably; embedding dropout and attention sharpening are the strongest of the others; recurrence
 solves the task.
 
-Quick compares the baseline (2 layers, width 64, 64 tokens, 1200 steps on FFL(0.8)) with the same models after 400 more
-steps on strings of p_i in {0.8, 0.9, 0.98, 0.1}. Full trains 12 seeds of every setting at the same length, where only
-the dense tail breaks; `flip-flop/sparse-remedies` is the same for the sparse one. Mixtures are trained with the loss
-averaged per string: otherwise dense strings, which hold many more reads, would dominate it.
+Quick compares the baseline (2 layers, width 64, 32 tokens, 800 steps on FFL(0.8)) with the same models after 400 more
+steps on strings of p_i in {0.8, 0.9, 0.98, 0.1}. Full trains 12 seeds of every setting with 64 tokens and 1200 steps
+(48 of the mixture), where only the dense tail breaks; `flip-flop/sparse-remedies` is the same for the sparse one.
+Mixtures are trained with the loss averaged per string: otherwise dense strings, which hold many more reads, would
+dominate it.
+
+Errors are compared as differences of means over seeds: "an order of magnitude" means that the error minus a tenth of
+the baseline's is below 0. Where the source takes the best of several settings, ours is chosen on the even seeds and
+measured on the odd ones.
+
+**What was learnt** (full, 16 seeds of 25 settings, 2026-11-15). A model that loses half of its embedding does not
+converge in 1200 steps: dropout 0.5 raises the tail error fivefold. Sharpening leaves it as it is: at this size the
+sparse tail is solved already, and the dense one is not helped. Three times the steps lower the dense error (0.026
+against 0.045), where the source says that it gets worse. In that run feed-forward dropout also acted on the attention
+branch, and sinusoidal positions drowned the tokens (26 % error in distribution); both are mended since.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from sandlab.studies.claims import Exact, Mean, Share
+from sandlab.studies.claims import Mean, Order, Share
 from sandlab.studies.flip_flop import _remedies
 from sandlab.studies.flip_flop._remedies import (
     FAMILIES,
@@ -26,8 +35,10 @@ from sandlab.studies.flip_flop._remedies import (
     FIXED_POSITIONS,
     Results,
     Settings,
+    one_below_the_other,
 )
-from sandlab.studies.flip_flop._shared import SOURCE, language_model, untrained
+from sandlab.studies.flip_flop._shared import SOURCE, language_model
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Study
 from sandlab.worlds.flip_flop.language import FlipFlop
 
@@ -37,10 +48,10 @@ SIZES = {
     "heads": ("2 heads", "baseline", "8 heads", "16 heads"),
 }
 WORLD = FlipFlop.ignoring(0.8, length=64)
-QUICK = language_model(WORLD, steps=1200, seeds=3)
+QUICK = language_model(FlipFlop.ignoring(0.8, length=32), steps=800, seeds=6)
 study = Study(
     "flip-flop/mitigations",
-    title="Only data from the tails removes the glitches; sharpening and dropout soften them",
+    title="Data from the tails removes the glitches; no other remedy does, and dropout and sharpening do not help here",
     source=SOURCE,
     at="Figures 3 and 9–11 (results R4–R7)",
     quick=Settings(QUICK),
@@ -56,9 +67,9 @@ study.figure(_remedies.comparison)
 def before(results: Results) -> np.ndarray:
     """The baseline errs on a tail although it answers its training distribution.
 
-    Mean of the larger tail error of the baseline.
+    Mean of the larger tail error of the baseline (0 for seeds that err on more than 1 % in distribution).
     """
-    return results.errors("baseline")
+    return results.glitches()
 
 
 @study.claim(Mean(below=0.002), at="(R4)", paper="improvement by a wide margin; 6 of 25 mixture runs without any error")
@@ -70,56 +81,74 @@ def tails_in_training(results: Results) -> np.ndarray:
     return results.errors("resume on tails")
 
 
-@study.claim(Exact(below=0.5), at="(R7)", paper="none of about 10,000 runs", presets=("full",))
-def no_corner(results: Results) -> float:
+WITHOUT_TAILS = tuple(label for label, family in FAMILY.items() if family not in ("data", "recurrent"))
+"""Attention settings that are not trained on the tails."""
+
+
+@study.claim(Order(above=0.0), at="(R7)", paper="none of about 10,000 runs", presets=("full",))
+def no_corner(results: Results) -> np.ndarray:
     """No setting trained without tail data is perfect on both tails for most seeds.
 
-    Largest share, over attention settings without tail data, of seeds with zero errors on both tails.
+    0.5 minus the share of seeds with zero errors on both tails, smallest over attention settings without tail data.
     """
-    plain = [label for label, family in FAMILY.items() if family not in ("data", "recurrent")]
-    return max(float(results.perfect(label).mean()) for label in plain)
+    return one_below_the_other([0.5 - results.perfect(label) for label in WITHOUT_TAILS])
 
 
-@study.claim(
-    Exact(below=0.0),
-    at="(R6)",
-    paper="about 2 orders of magnitude on the sparse set",
-    presets=("full",),
-    note="in 1200 steps a model that loses half of its embedding does not converge",
-)
-def dropout_sparse(results: Results) -> float:
+@study.claim(Share(below=0.015), at="(R7)", paper="none of about 10,000 runs", presets=("full",))
+def empty_corner(results: Results) -> np.ndarray:
+    """No model trained without tail data is perfect on both tails.
+
+    Share of models with zero errors on both tails, all attention settings without tail data together.
+    """
+    return np.concatenate([results.perfect(label) for label in WITHOUT_TAILS])
+
+
+@study.claim(Mean(below=0.0), at="(R6)", paper="about 2 orders of magnitude on the sparse set", presets=("full",))
+def dropout_sparse(results: Results) -> np.ndarray:
     """Dropout on the embedding lowers the tail error.
 
-    log10 of tail error with embedding dropout 0.5 minus that of the baseline, means over seeds.
+    Tail error with embedding dropout 0.5 minus that of the baseline.
     """
-    return results.gain("embedding dropout 0.5")
+    return results.excess("embedding dropout 0.5")
 
 
-@study.claim(
-    Exact(below=0.0),
-    at="(R6)",
-    paper="an order of magnitude",
-    presets=("full",),
-    note="at this size the sparse tail is solved already, and the dense one is not helped",
-)
-def sharpening_helps(results: Results) -> float:
+@study.claim(Mean(below=0.0), at="(R6)", paper="an order of magnitude", presets=("full",))
+def sharpening_helps(results: Results) -> np.ndarray:
     """Sharpening attention lowers the tail error.
 
-    log10 of the best sharpened setting's tail error minus the baseline's, means over seeds.
+    Tail error of the best sharpened setting minus the baseline's.
     """
-    return min(results.gain(label) for label in FAMILIES["sharpening"])
+    return results.best_excess(tuple(FAMILIES["sharpening"]))
 
 
-@study.claim(Exact(below=0.0), at="(R4)", paper="by a wide margin", presets=("full",))
-def mixture_better(results: Results) -> float:
+@study.claim(Mean(below=0.0), at="(R6)", paper="an order of magnitude", presets=("full",))
+def sharpening_order(results: Results) -> np.ndarray:
+    """Sharpening attention lowers the tail error by an order of magnitude.
+
+    Tail error of the best sharpened setting minus a tenth of the baseline's.
+    """
+    return results.best_excess(tuple(FAMILIES["sharpening"]), orders=-1.0)
+
+
+@study.claim(Mean(below=0.0), at="(R4)", paper="by a wide margin", presets=("full",))
+def mixture_better(results: Results) -> np.ndarray:
     """Training on a mixture that holds both tails lowers the tail error.
 
-    log10 of the mixture's tail error minus the baseline's, means over seeds.
+    Tail error of the mixture minus the baseline's.
     """
-    return results.gain("mixture")
+    return results.excess("mixture")
 
 
-@study.claim(Share(above=0.0), at="(R4)", paper="6 of 25", presets=("full",))
+@study.claim(Mean(below=0.0), at="(R4)", paper="by a wide margin", presets=("full",))
+def mixture_wide_margin(results: Results) -> np.ndarray:
+    """Training on a mixture that holds both tails lowers the tail error by an order of magnitude.
+
+    Tail error of the mixture minus a tenth of the baseline's.
+    """
+    return results.excess("mixture", orders=-1.0)
+
+
+@study.claim(Share(above=0.1), at="(R4)", paper="6 of 25", presets=("full",))
 def mixture_zero(results: Results) -> np.ndarray:
     """Some runs on the mixture make no error at all.
 
@@ -137,32 +166,44 @@ def steps_no_cure(results: Results) -> np.ndarray:
     return results.errors("3 × steps", "dense") == 0
 
 
-@study.claim(Exact(below=0.5), at="(R5)", paper="no monotone relation", presets=("full",))
-def size_not_monotone(results: Results) -> int:
+@study.claim(Mean(above=0.0), at="(R5)", paper="worse on the dense tail", presets=("full",))
+def steps_dense_worse(results: Results) -> np.ndarray:
+    """Three times the steps make the dense tail worse.
+
+    Dense error after three times the steps minus the baseline's.
+    """
+    return results.excess("3 × steps", "dense")
+
+
+@study.claim(Mean(below=0.5), at="(R5)", paper="no monotone relation", presets=("full",))
+def size_not_monotone(results: Results) -> np.ndarray:
     """The error falls steadily with none of depth, width and number of heads.
 
-    Factors along which the mean tail error falls at every step.
+    Factors along which a seed's tail error falls at every step (without any relation: 1/8 on average).
     """
-    means = [[results.errors(label).mean() for label in labels] for labels in SIZES.values()]
-    return sum(all(larger < smaller for smaller, larger in pairwise(each)) for each in means)
+    steps = [np.diff([results.errors(label) for label in labels], axis=0) for labels in SIZES.values()]
+    return np.sum([(each < 0).all(0) for each in steps], axis=0)
 
 
-@study.claim(Exact(below=0.5), at="section on the optimiser", paper="no significant effect", presets=("full",))
-def optimiser(results: Results) -> float:
+@study.claim(Order(above=0.0), at="section on the optimiser", paper="no significant effect", presets=("full",))
+def optimiser(results: Results) -> np.ndarray:
     """Learning rate and moment decays do not change the picture.
 
-    Largest ∣log10∣ of a setting's mean tail error over the baseline's.
+    Margin of a setting's mean tail error inside 10^±0.5 times the baseline's, smallest over settings and ends.
     """
-    return max(abs(results.gain(label)) for label in FAMILIES["optimiser"])
+    within = [
+        (results.excess(label, orders=-0.5), -results.excess(label, orders=0.5)) for label in FAMILIES["optimiser"]
+    ]
+    return one_below_the_other([margin for both in within for margin in both])
 
 
-@study.claim(Exact(below=0.0), at="(R6)", paper="they help", presets=("full",))
-def positions_dense(results: Results) -> float:
+@study.claim(Mean(below=0.0), at="(R6)", paper="they help", presets=("full",))
+def positions_dense(results: Results) -> np.ndarray:
     """Positions that are not trained help on the dense tail.
 
-    log10 of the mean dense error with fixed positions (median of three kinds) minus the baseline's.
+    Dense error with fixed positions (median of three kinds) minus the baseline's.
     """
-    return float(np.median([results.gain(label, "dense") for label in FIXED_POSITIONS]))
+    return results.median_excess(FIXED_POSITIONS, "dense")
 
 
 @study.claim(Share(above=0.5), at="(R2)", presets=("full",))

@@ -2,7 +2,9 @@
 
 A grid of runs whose rows share the stream of strings and whose columns share the initial weights. The two seeds are
 independent generators. Each panel shows the error on the dense tail (solid) and on the sparse one (dashed). The table
-gives the two-way analysis of variance of the final error.
+gives the two-way analysis of variance of the final error. That two runs differ at all is no finding; the claims ask for
+a spread of a tenth of the error itself. Rows share their data and columns their weights, so the values of a claim are
+not wholly independent.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from torch import nn
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.models.base import Model, build, seeded
-from sandlab.studies.claims import Exact
-from sandlab.studies.flip_flop._shared import SOURCE, language_model, larger_tail, untrained
+from sandlab.studies.claims import Mean
+from sandlab.studies.flip_flop._shared import SOURCE, language_model, larger_tail
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.language import FlipFlop
 
@@ -35,11 +38,11 @@ class InitialWeights:
             model.load_state_dict(build(model.config).state_dict())
 
 
-SHORT, LONG = FlipFlop.ignoring(0.8, length=64), FlipFlop.ignoring(0.8, length=128)
-QUICK = language_model(SHORT, steps=900, seeds=2)
+SHORT, LONG = FlipFlop.ignoring(0.8, length=32), FlipFlop.ignoring(0.8, length=128)
+QUICK = language_model(SHORT, steps=700, seeds=4)
 study = Study(
     "flip-flop/seed-grid",
-    title="Glitches depend on the order of the data and on the initial weights alike",
+    title="Another order of the data or other initial weights give another tail error",
     source=SOURCE,
     at="Figure 7 (left)",
     quick=QUICK,
@@ -56,8 +59,8 @@ class Results:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """Larger tail error (data, weights)."""
-        return np.stack([larger_tail(runs.final) for runs in self.columns], 1)
+        """Larger tail error (data, weights), at least 1e-6."""
+        return np.maximum(np.stack([larger_tail(runs.final) for runs in self.columns], 1), 1e-6)
 
 
 @study.collect
@@ -67,22 +70,22 @@ def collect(experiment: Experiment, lab: Lab) -> Results:
     return Results(lab.train(columns, label="data seed × weight seed"))
 
 
-@study.claim(Exact(above=0.0), at="Figure 7")
-def data_order(results: Results) -> float:
+@study.claim(Mean(above=0.1), at="Figure 7")
+def data_order(results: Results) -> np.ndarray:
     """With the same initial weights, another order of the data gives another tail error.
 
-    Standard deviation over data seeds of the larger tail error, mean over models.
+    Standard deviation over data seeds of the larger tail error, over its mean, for each seed of the weights.
     """
-    return float(results.errors.std(0, ddof=1).mean())
+    return results.errors.std(0, ddof=1) / results.errors.mean(0)
 
 
-@study.claim(Exact(above=0.0), at="Figure 7")
-def initial_weights(results: Results) -> float:
+@study.claim(Mean(above=0.1), at="Figure 7")
+def initial_weights(results: Results) -> np.ndarray:
     """With the same data, other initial weights give another tail error.
 
-    Standard deviation over model seeds of the larger tail error, mean over data seeds.
+    Standard deviation over weight seeds of the larger tail error, over its mean, for each seed of the data.
     """
-    return float(results.errors.std(1, ddof=1).mean())
+    return results.errors.std(1, ddof=1) / results.errors.mean(1)
 
 
 @study.table

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.lenses.flip_flop.pictures import draw_operations
-from sandlab.studies.claims import Exact, Mean, NotMeasured
-from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened, untrained
+from sandlab.studies.claims import Best, Mean, NotMeasured
+from sandlab.studies.flip_flop._shared import IDLE, PROBE, SOURCE, labelling, sharpened
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.flip_flop.language import FlipFlopTransduction
 
@@ -35,7 +36,7 @@ class Settings:
 QUICK = Settings(labelling(steps=1000, seeds=4))
 study = Study(
     "flip-flop/sharpening",
-    title="A sharpened head points at the latest write, but an unseen gap still breaks it",
+    title="A sharpened head puts 0.99 of its mass on the latest write, and still errs on a fifth of unseen gaps",
     source=SOURCE,
     at="Figure 14 (result R8)",
     quick=QUICK,
@@ -110,48 +111,55 @@ def good_in_distribution(results: Results) -> np.ndarray:
 def no_repair(results: Results) -> np.ndarray:
     """Sharpening does not repair reads over gaps that training never showed.
 
-    Error at p(⊥) = 0.98 of models trained at 0.5 with strength 0.1.
+    Error at p(⊥) = 0.98 of models trained at 0.5 with strength 0.1 (0 for those with more than 1 % error at 0.5).
     """
-    return error(results.head(0.5, 0.1), 0.98)
+    return unseen_gaps(results.head(0.5, 0.1))
+
+
+def unseen_gaps(runs: Runs) -> np.ndarray:
+    """Error at p(⊥) = 0.98 of heads that err on less than 1 % at 0.5; 0 for the others, which have learnt nothing."""
+    return np.where(error(runs, 0.5) < 0.01, error(runs, 0.98), 0.0)
 
 
 @study.claim(Mean(above=0.1), at="(R8)")
 def plain_fails_too(results: Results) -> np.ndarray:
     """The plain head trained on short waits fails on long ones as well.
 
-    Error at p(⊥) = 0.98 of models trained at 0.5 without penalty.
+    Error at p(⊥) = 0.98 of models trained at 0.5 without penalty (0 for those with more than 1 % error at 0.5).
     """
-    return error(results.head(0.5, 0.0), 0.98)
+    return unseen_gaps(results.head(0.5, 0.0))
 
 
 @study.claim(Mean(above=0.0), at="Figure 14(a)")
 def right_kind(results: Results) -> np.ndarray:
-    """The plain head spreads over all writes of the right kind: they get more mass than the latest write alone.
+    """The plain head spreads over all writes of the right kind, more than the sharpened one.
 
-    Mass on writes of the stored symbol minus mass on the latest write, no-ops, plain, trained at 0.9.
+    Mass on older writes of the stored symbol at no-ops, strength 0 minus strength 0.1, trained at 0.9.
     """
-    plain = results.head(0.9, 0.0)
-    return score(plain, "type_mass") - score(plain, "mass_idle")
+    older = [
+        score(results.head(0.9, each), "type_mass") - score(results.head(0.9, each), "mass_idle") for each in (0.0, 0.1)
+    ]
+    return older[0] - older[1]
 
 
-@study.claim(Exact(below=0.5), at="Figure 14(c)", presets=("full",))
-def writes_look_away(results: Results) -> float:
+@study.claim(Best(below=0.5, of=25, lowest=True), at="Figure 14(c)", presets=("full",))
+def writes_look_away(results: Results) -> np.ndarray:
     """A sharp head need not attend to a write at the write itself: the residual stream carries it.
 
-    Smallest share over sharpened heads of writes whose largest weight is on themselves.
+    Share of writes whose largest weight is on themselves, smallest of a seed's sharpened heads; best of 25 seeds.
     """
     penalised = [runs for (_, strength), runs in results.heads.items() if strength > 0]
-    return float(np.min([score(runs, "hit_write") for runs in penalised]))
+    return np.min([score(runs, "hit_write") for runs in penalised], axis=0)
 
 
-@study.claim(Exact(above=0.0), at="Figure 14(d)", presets=("full",))
-def sharp_and_wrong(results: Results) -> float:
+@study.claim(Mean(above=0.0), at="Figure 14(d)", presets=("full",))
+def sharp_and_wrong(results: Results) -> np.ndarray:
     """Some sharpened runs end in a sharp and wrong minimum, more often where waits are short.
 
-    Share of sharpened runs with more than 1 % error where they were trained, at p(⊥) = 0.5 minus at 0.9.
+    Share of a seed's sharpened heads with more than 1 % error where they were trained, at p(⊥) = 0.5 minus at 0.9.
     """
     rare, common = ([error(runs, idle) > 0.01 for runs in results.penalised(idle)] for idle in (0.5, 0.9))
-    return float(np.mean(rare) - np.mean(common))
+    return np.mean(rare, axis=0) - np.mean(common, axis=0)
 
 
 @study.table

@@ -118,17 +118,22 @@ class FlipFlop(World):
         return Batch(inputs.long(), symbols.long(), reads, truth)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "n time outputs"]:
-        """Next-token distribution: certain after r, uniform after w and i, posterior mean of p after a symbol."""
+        """Next-token distribution: certain after r, uniform after w and i, posterior mean of p after a symbol.
+
+        Prefixes of any length are answered; a read before anything was written is uniform.
+        """
         if self.tokens == "coarse":
             return one_hot(batch.truth["stored"], self.symbols).double().log()
         inputs = batch.inputs
         probs = torch.zeros(*inputs.shape, self.vocab, dtype=torch.float64, device=inputs.device)
+        instructions, symbols = inputs[:, 0::2], inputs[:, 1::2]
         probs[:, 0::2, 3:] = 1 / self.symbols
-        stored = self.stored_symbol(inputs[:, 0::2], inputs[:, 1::2])
-        certain = one_hot(stored, self.symbols).double()
-        probs[:, 0::2, 3:] = torch.where((inputs[:, 0::2] == READ).unsqueeze(-1), certain, probs[:, 0::2, 3:])
-        probs[:, 1::2, :3] = self._instruction_probs(inputs[:, 0::2])[:, :-1]
-        probs[:, -2, :3] = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64, device=inputs.device)
+        if symbols.shape[1] > 0:  # else nothing has been written
+            certain = one_hot(self.stored_symbol(instructions, symbols), self.symbols).double()
+            probs[:, 0::2, 3:] = torch.where((instructions == READ).unsqueeze(-1), certain, probs[:, 0::2, 3:])
+        probs[:, 1::2, :3] = self._instruction_probs(instructions)[:, : symbols.shape[1]]
+        before_last_read = slice(self.length - 3, self.length - 2)
+        probs[:, before_last_read, :3] = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64, device=inputs.device)
         return probs.log()
 
     def stored_symbol(self, instructions: Int[Tensor, "n pairs"], symbols: Tensor) -> Int[Tensor, "n pairs"]:
@@ -230,13 +235,13 @@ class FlipFlop(World):
     def ngram_error(self, window: int) -> float:
         """Read error of the best predictor that sees only the last `window` tokens, including the r.
 
-        With g = ⌊(window−1)/2⌋ visible pairs before the read, it errs with probability 1 − 1/n if all of them are
-        ignores and the string began earlier: [p_r max(0, I−g−2) + 1[I ≥ g+2]] (1 − 1/n) p_i^g / E[#r].
+        With g = ⌊window/2⌋ pairs whose symbol it sees before the read, it errs with probability 1 − 1/n if all of them
+        are ignores and the string began earlier: [p_r max(0, I−g−2) + 1[I ≥ g+2]] (1 − 1/n) p_i^g / E[#r].
         """
         integer("window", window, low=1)
         require(len(self.probs) == 1, "probs", self.probs, "a single pair (p_w, p_r)")
         write, read = self.probs[0]
-        visible = (window - 1) // 2
+        visible = window // 2  # without its instruction, the oldest symbol is still the best guess
         blind = (1 - write - read) ** visible * (1 - 1 / self.symbols)
         reads = read * max(0, self.pairs - visible - 2) + (self.pairs >= visible + 2)
         return reads * blind / self.expected_reads()

@@ -65,7 +65,7 @@ def test_importance_is_attention_times_the_length_of_what_is_written() -> None:
 
 def test_the_memory_circuit_has_misleading_rows_only_when_its_attention_is_replaced() -> None:
     circuit, batch = memory_transformer(20), WORLD.sample(30, rng=sl.rng(4))
-    assert misleading_rows(circuit, batch, 0) == (0.0, 0.0)
+    assert misleading_rows(circuit, batch, 0) == (0.0, 0.0, 0.0)
 
     def uniform(pattern: torch.Tensor) -> torch.Tensor:
         return torch.ones_like(pattern).tril() / torch.arange(1, 21).unsqueeze(1)
@@ -73,7 +73,8 @@ def test_the_memory_circuit_has_misleading_rows_only_when_its_attention_is_repla
     with sl.patch(circuit, {"layers.0.attention.pattern": uniform}):
         with torch.no_grad():
             right = circuit(batch.inputs).argmax(-1) == batch.targets
-        share, _ = misleading_rows(circuit, batch, 0)
+        share, repaired, gain = misleading_rows(circuit, batch, 0)
     # All weights of a row are equal, so the first token counts as its maximum.
     expected = right & (batch.inputs[:, :1] != batch.targets + 1)
     assert share == pytest.approx(float(expected.double().mean())) and share > 0
+    assert 0 <= repaired <= 1 and -1 <= gain <= 1

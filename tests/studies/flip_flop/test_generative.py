@@ -21,7 +21,7 @@ def made(learnt: int, dense: float, excess: float) -> Runs:
 
 def test_every_claim_can_hold_and_can_fail() -> None:
     good = Results(made(5, 0.1, 0.01), made(2, 0.1, 0.0), 0.6)
-    perfect = replace(made(2, 0.0, -0.1), final=made(2, 0.0, -0.1).final | {"in": np.full(8, 0.01)})
+    perfect = replace(made(2, 0.0, 0.1), final=made(2, 0.0, 0.1).final | {"in": np.full(8, 0.005)})
     check(study, good, Results(made(2, 0.1, 0.5), made(5, 0.1, 0.0), 0.6), Results(perfect, made(5, 0.1, 0.0), 0.6))
 
 

@@ -18,8 +18,8 @@ def model(entropy: float, later: float, hit: float, norm: float, distance: float
         entropy=[entropy, later],
         scores={"hit_idle": [0.1, hit]},
         maps=np.zeros((2, 2, 8, 8)),
-        misleading_first=[misleading, misleading / 2],
-        misleading_last=[0.5, 0.0],
+        misleading_first=[misleading, misleading / 2, misleading / 3],
+        misleading_last=[0.5, 0.0, 0.0],
     )
 
 

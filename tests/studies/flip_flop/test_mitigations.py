@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from claim_cases import check
 from flip_flop_cases import claims, reads, tiny
@@ -12,8 +13,9 @@ from stand_in import LAB
 from sandlab import BadInput
 from sandlab.learning.experiment import Members, train_members
 from sandlab.learning.penalties import Penalised
+from sandlab.studies.claims import Order
 from sandlab.studies.flip_flop import _remedies
-from sandlab.studies.flip_flop._remedies import FAMILIES, FAMILY, Results, Settings, compare
+from sandlab.studies.flip_flop._remedies import FAMILIES, FAMILY, Results, Settings, compare, one_below_the_other
 from sandlab.studies.flip_flop.mitigations import QUICK, study
 from sandlab.studies.flip_flop.sparse_remedies import COMPARED
 
@@ -28,9 +30,10 @@ def results(before: float, **others: float) -> Results:
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good = results(0.1, data=0.0, recurrent=0.0, regulariser=0.01, sharpening=0.01, architecture=0.01)
+    good = results(0.1, data=0.0, recurrent=0.0, regulariser=0.01, sharpening=0.001, architecture=0.01, scale=0.2)
     falling = {"1 layer": 0.5, "4 layers": 0.01, "6 layers": 0.001, "rate 3e-4": 1e-3}
-    bad = results(0.1, data=0.2, recurrent=0.1, regulariser=0.2, sharpening=0.2, architecture=0.2, **falling)
+    falling |= {"width 32": 0.5, "width 128": 0.01, "width 256": 0.001}
+    bad = results(0.1, data=0.2, recurrent=0.1, regulariser=0.2, sharpening=0.2, architecture=0.2, scale=0.0, **falling)
     few = {label: good.runs[label] for label in ("baseline", "resume on tails")}
     check(study, good, bad, results(-0.1), Results(few))
 
@@ -57,9 +60,29 @@ def test_remedies_are_multiples_and_schedules_of_the_baseline() -> None:
     assert set(COMPARED) <= set(FAMILY)
 
 
-def test_a_gain_is_the_logarithm_of_the_ratio_of_means() -> None:
+def test_an_excess_compares_with_orders_of_magnitude_of_the_baseline() -> None:
     both = Results({"baseline": reads(0.0, 0.2, 0.0), "3 × steps": reads(0.0, 0.02, 0.0)})
-    assert abs(both.gain("3 × steps", "sparse") + 1) < 1e-4
+    assert np.allclose(both.excess("3 × steps", "sparse"), -0.18, atol=1e-3)
+    assert np.allclose(both.excess("3 × steps", "sparse", orders=-1.0), 0.0, atol=1e-3)
+
+
+def test_the_best_setting_is_chosen_on_the_even_seeds_and_measured_on_the_odd_ones() -> None:
+    found = Results({label: reads(0.0, 0.1, 0.0) for label in ("baseline", "entropy 0.1", "entropy 1")})
+    errors = found.runs["entropy 1"].final["sparse"].copy()
+    errors[::2] = 0.0
+    found.runs["entropy 1"].final["sparse"] = errors
+    assert np.allclose(found.best_excess(("entropy 0.1", "entropy 1"), "sparse"), 0.0)
+
+
+def test_an_order_of_stacked_differences_judges_the_smallest() -> None:
+    rows = one_below_the_other([np.array([1.0, 3.0]), np.array([-1.0, 2.0])])
+    assert Order(above=0.0).estimate(rows) == 0.5
+
+
+def test_feed_forward_dropout_leaves_attention_alone_and_sinusoids_stand_by_tokens_of_their_size() -> None:
+    dropped = FAMILIES["regulariser"]["feed-forward dropout 0.1"](BASE).model
+    assert (dropped.mlp_dropout, dropped.dropout) == (0.1, 0.0)
+    assert FAMILIES["architecture"]["sinusoidal positions"](BASE).model.token_std == 1.0
 
 
 def test_a_small_run_measures_every_claim_and_continues_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,20 +12,19 @@ from flip_flop_cases import claims, tiny
 from stand_in import LAB
 
 from sandlab.learning.experiment import Runs
-from sandlab.studies.flip_flop._shared import untrained
 from sandlab.studies.flip_flop.seed_grid import QUICK, InitialWeights, Results, study, variance
+from sandlab.studies.nulls import untrained
 
 
 def results(errors: list[list[float]]) -> Results:
     """Larger tail errors (weights, data)."""
-    return Results([
-        Runs((0, 1), np.arange(2), np.zeros((2, 2)), {}, {"sparse": np.zeros(2), "dense": np.array(row)})
-        for row in errors
-    ])  # fmt: skip
+    finals = [{"sparse": np.zeros(len(row)), "dense": np.array(row)} for row in errors]
+    seeds, steps, loss = tuple(range(len(errors[0]))), np.arange(2), np.zeros((2, 2))
+    return Results([Runs(seeds, steps, loss, {}, final) for final in finals])
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, results([[0.1, 0.2], [0.3, 0.1]]), results([[0.1, 0.1], [0.1, 0.1]]))
+    check(study, results([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.3, 0.1]]), results([[0.1] * 3] * 3))
 
 
 def test_the_sums_of_squares_add_up() -> None:

@@ -21,12 +21,15 @@ def head(entropy: float, mass: float, kind: float, itself: float, errors: tuple[
 
 
 def results(plain: Runs, sharp: Runs, plain_rare: Runs, sharp_rare: Runs) -> Results:
-    return Results({(0.9, 0.0): plain, (0.9, 0.1): sharp, (0.5, 0.0): plain_rare, (0.5, 0.1): sharp_rare})
+    """Four heads, and two of weak sharpening, of which the one with short waits is wrong when the strong one is."""
+    weak = head(0.2, 0.9, 0.95, 0.1, (0.1, 0.2, 0.3)) if sharp_rare.final["errors"][0, 2] > 0.1 else sharp_rare
+    heads = {(0.9, 0.0): plain, (0.9, 0.1): sharp, (0.5, 0.0): plain_rare, (0.5, 0.1): sharp_rare}
+    return Results(heads | {(0.9, 0.01): sharp, (0.5, 0.01): weak})
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
     plain, sharp = head(1.0, 0.3, 0.8, 0.9, (0.0, 0.0, 0.0)), head(0.1, 0.9, 0.95, 0.9, (0.001, 0.0, 0.0))
-    rare = head(0.1, 0.9, 0.9, 0.1, (0.1, 0.2, 0.3))
+    rare = head(0.1, 0.9, 0.9, 0.1, (0.1, 0.005, 0.3))
     bad = head(1.0, 0.9, 0.5, 0.9, (0.1, 0.0, 0.0))
     check(study, results(plain, sharp, rare, rare), results(bad, bad, plain, plain), results(bad, plain, plain, plain))
 

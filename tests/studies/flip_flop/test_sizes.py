@@ -13,7 +13,7 @@ from sandlab.studies.flip_flop.sizes import QUICK, Results, study
 
 def test_every_claim_can_hold_and_can_fail() -> None:
     small, large = (1, 32, 2), (2, 64, 4)
-    good = Results({small: reads(0.2, 0.3, 0.3), large: reads(0.0, 0.0, 0.1)})
+    good = Results({small: reads(0.2, 0.3, 0.3), (2, 32, 2): reads(0.1, 0.1, 0.3), large: reads(0.0, 0.0, 0.1)})
     check(
         study,
         good,

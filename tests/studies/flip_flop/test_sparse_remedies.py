@@ -19,7 +19,7 @@ def results(inside: float, before: float, **others: float) -> Results:
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good = results(0.0, 0.1, data=0.001, scale=0.05, regulariser=0.01, sharpening=0.01, recurrent=0.0)
+    good = results(0.0, 0.1, data=0.001, scale=0.05, regulariser=1e-4, sharpening=1e-3, architecture=0.2, recurrent=0.0)
     bad = results(0.1, 0.1, scale=0.2, regulariser=0.2, sharpening=0.2, architecture=0.001, recurrent=0.1)
     check(study, good, bad, results(0.1, 0.001))
 

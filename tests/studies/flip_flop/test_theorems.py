@@ -29,15 +29,15 @@ def test_a_small_run_holds_and_every_claim_can_fail() -> None:
         wrong_parses=1,
         smaller_monoids=1,
         strings={4: 3},
-        floors={share: floor + 1e-4 for share, floor in good.floors.items()},
+        floors={share: [floor + 0.02 for floor in floors] for share, floors in good.floors.items()},
+        soft=[0.1] * 8,
         lstm_parameters=133_000,
         sharpness_gap=0.1,
         dilution_excess=0.1,
         failure_gap=1,
-        window_error=0.4,
-        reads_per_string=(3.6, good.reads_per_string[1]),
+        window_gap=0.1,
+        reads=[3000 + index for index in range(8)],
         wrong_sums=1,
-        sums=dict.fromkeys(good.sums, 0),
     )
     check(study, good, bad)
 

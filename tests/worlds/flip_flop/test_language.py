@@ -5,7 +5,9 @@ import pytest
 import torch
 
 import sandlab as sl
+from sandlab.lenses.flip_flop.exact_machines import window_error
 from sandlab.worlds.automata.addition import Addition, adder_as_flip_flop
+from sandlab.worlds.base import Batch
 from sandlab.worlds.flip_flop.language import FlipFlop, FlipFlopTransduction, chat_prompt
 
 
@@ -175,3 +177,19 @@ def test_a_chat_prompt_tells_the_string_but_its_answer() -> None:
     prompt = chat_prompt(string)
     told = prompt.split(": ")[-1].split()
     assert told == [["w", "r", "i", "0", "1"][token] for token in string[:-1].tolist()]
+
+
+@pytest.mark.parametrize("window", range(1, 10))
+def test_windows_of_even_length_see_the_symbol_of_one_more_pair(window: int) -> None:
+    world = FlipFlop.ignoring(0.8, length=10)
+    assert world.ngram_error(window) == pytest.approx(window_error(world, window), abs=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["clean", "generative"])
+def test_the_oracle_of_a_prefix_is_the_prefix_of_the_oracle(mode: str) -> None:
+    world = FlipFlop.ignoring(0.5, 0.9, length=12, mode=mode)
+    batch = world.sample(20, rng=sl.rng(7))
+    whole = world.oracle(batch)
+    for time in range(1, 12):
+        prefix = Batch(batch.inputs[:, :time], batch.targets[:, :time], batch.mask[:, :time])
+        assert torch.equal(world.oracle(prefix), whole[:, :time]), time
