@@ -6,6 +6,36 @@ from sandlab.learning.experiment import Runs as Runs
 from sandlab.learning.experiment import Snapshot as Snapshot
 from sandlab.learning.experiment import Training as Training
 from sandlab.learning.history import History as History
+from sandlab.learning.hmm.density_recovery import HermiteMoments as HermiteMoments
+from sandlab.learning.hmm.density_recovery import exact_moments as exact_moments
+from sandlab.learning.hmm.density_recovery import mixture_from_moments as mixture_from_moments
+from sandlab.learning.hmm.density_recovery import sampled_moments as sampled_moments
+from sandlab.learning.hmm.density_recovery import transitions_from_density as transitions_from_density
+from sandlab.learning.hmm.gaussian_recovery import Candidate as Candidate
+from sandlab.learning.hmm.gaussian_recovery import read_ghmm_pairwise as read_ghmm_pairwise
+from sandlab.learning.hmm.gaussian_recovery import read_ghmm_two_tokens as read_ghmm_two_tokens
+from sandlab.learning.hmm.gaussian_recovery import recover as recover
+from sandlab.learning.hmm.gaussian_recovery import saturated_columns as saturated_columns
+from sandlab.learning.hmm.parametric import ParametricFit as ParametricFit
+from sandlab.learning.hmm.parametric import fit_parametric as fit_parametric
+from sandlab.learning.hmm.parametric import parametric_predictions as parametric_predictions
+from sandlab.learning.hmm.parametric import task_tensor as task_tensor
+from sandlab.learning.hmm.recovery import ParameterError as ParameterError
+from sandlab.learning.hmm.recovery import TWO_TOKEN_TASKS as TWO_TOKEN_TASKS
+from sandlab.learning.hmm.recovery import align as align
+from sandlab.learning.hmm.recovery import as_valid_hmm as as_valid_hmm
+from sandlab.learning.hmm.recovery import parameter_error as parameter_error
+from sandlab.learning.hmm.recovery import read_hmm as read_hmm
+from sandlab.learning.hmm.recovery import recover_hmm as recover_hmm
+from sandlab.learning.hmm.samples import EMResult as EMResult
+from sandlab.learning.hmm.samples import conditional_table as conditional_table
+from sandlab.learning.hmm.samples import expectation_maximisation as expectation_maximisation
+from sandlab.learning.hmm.samples import joint_moment_hmm as joint_moment_hmm
+from sandlab.learning.hmm.tensors import Factors as Factors
+from sandlab.learning.hmm.tensors import jennrich as jennrich
+from sandlab.learning.hmm.tensors import kruskal_condition as kruskal_condition
+from sandlab.learning.hmm.tensors import kruskal_rank as kruskal_rank
+from sandlab.learning.hmm.tensors import polish as polish
 from sandlab.learning.markov.layerwise import TokenMatching as TokenMatching
 from sandlab.learning.markov.layerwise import first_layer_descent as first_layer_descent
 from sandlab.learning.markov.layerwise import token_matching_config as token_matching_config
@@ -95,6 +125,7 @@ from sandlab.learning.training import train as train
 __all__ = [
     "Adam",
     "Basin",
+    "Candidate",
     "Checkpoint",
     "ClosedFormObjective",
     "Constant",
@@ -105,11 +136,14 @@ __all__ = [
     "Curriculum",
     "DESCENT_METHODS",
     "Diverged",
+    "EMResult",
     "EarlyStop",
     "Experiment",
+    "Factors",
     "Finished",
     "Flow",
     "Forward",
+    "HermiteMoments",
     "History",
     "InvariantLogits",
     "LastLabel",
@@ -128,6 +162,8 @@ __all__ = [
     "OneCycle",
     "OneLayerMarkovTheory",
     "OptimizerConfig",
+    "ParameterError",
+    "ParametricFit",
     "Penalised",
     "Penalty",
     "Population",
@@ -154,34 +190,58 @@ __all__ = [
     "SquaredError",
     "Stabiliser",
     "StepDecay",
+    "TWO_TOKEN_TASKS",
     "TokenMatching",
     "TorchOptimizer",
     "Training",
     "Trajectory",
+    "align",
     "as_objective",
+    "as_valid_hmm",
     "averaging",
     "build_member",
     "clip_rows",
+    "conditional_table",
     "evaluate",
+    "exact_moments",
+    "expectation_maximisation",
     "factors",
     "first_layer_descent",
+    "fit_parametric",
     "flow_energy",
     "flow_gain",
+    "jennrich",
+    "joint_moment_hmm",
+    "kruskal_condition",
+    "kruskal_rank",
     "log_mean_exp",
     "make_optimizer",
     "margin_loss",
     "masked_mean",
     "member_accuracy",
     "member_loss",
+    "mixture_from_moments",
     "newton_direction",
     "optimise",
+    "parameter_error",
+    "parametric_predictions",
     "per_member",
+    "polish",
+    "read_ghmm_pairwise",
+    "read_ghmm_two_tokens",
+    "read_hmm",
+    "recover",
+    "recover_hmm",
     "row_sharpness",
+    "sampled_moments",
+    "saturated_columns",
     "scale_weights",
     "search_rate",
     "shifted_mean",
     "steps_to_reach",
     "stream",
+    "task_tensor",
     "token_matching_config",
     "train",
+    "transitions_from_density",
 ]

@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,7 +50,7 @@ class Training:
     """How a model is trained.
 
     steps, batch_size   updates, and fresh examples in each
-    optimizer, lr, …    as in `train`; the objective is a name or a frozen dataclass
+    optimizer, lr, …    as in `train`, which is given every field; the objective is a name or a frozen dataclass
     schedule            also `ReduceLROnPlateau`, which follows an evaluated metric
     evals               evaluations along the way (besides the one before the first step), on `eval_examples` held-out
                         examples that are the same for all seeds; probes are measured at each of them
@@ -202,7 +203,8 @@ def train_members(job: Members) -> Runs:
             experiment.prepare(model)
         return model
 
-    population = Population(member, seeds=job.seeds, strategy="native")
+    # Never by measurement, as "auto" does for several members: the same job must give the same digits everywhere.
+    population = Population(member, seeds=job.seeds, strategy="auto" if len(job.seeds) == 1 else "native")
     if not population.carries_members:
         population.strategy = "sequential" if job.device == "cpu" else "vmap"
     return _train(population.to(job.device), experiment, job, "data")
@@ -212,16 +214,15 @@ def join(parts: Sequence[Runs]) -> Runs:
     """The runs of several groups of seeds as one."""
     if len(parts) == 1:
         return parts[0]
-    first = parts[0]
     nexts = [part.then for part in parts if part.then is not None]
     kept = [part.weights for part in parts if part.weights is not None]
     return Runs(
         seeds=tuple(seed for part in parts for seed in part.seeds),
         eval_steps=max((part.eval_steps for part in parts), key=len),
         loss=_stack([row for part in parts for row in part.loss]),
-        metrics={name: _stack([row for part in parts for row in part.metrics[name]]) for name in first.metrics},
+        metrics={name: _stack([row for part in parts for row in part.metrics[name]]) for name in parts[0].metrics},
         final=_joined([part.final for part in parts]),
-        parameters=first.parameters,
+        parameters=parts[0].parameters,
         weights={name: torch.cat([each[name] for each in kept]) for name in kept[0]} if kept else None,
         then=join(nexts) if nexts else None,
     )
@@ -238,30 +239,16 @@ def _train(population: Population[Model], experiment: Experiment, job: Members, 
         return {**evaluate_batch(model, held_out, goal), **_probe(experiment.probes, snapshot)}
 
     path = scratch_file(stream)
+    options = {each.name: getattr(how, each.name) for each in fields(how) if not each.name.startswith("eval")}
     histories = train(
         population,
         world,
-        steps=how.steps,
-        batch_size=how.batch_size,
+        **{**options, "objective": goal, "precision": precision},
         rng=rng(job.seeds[0], stream, device=job.device),
-        objective=goal,
-        optimizer=how.optimizer,
-        lr=how.lr,
-        weight_decay=how.weight_decay,
-        betas=how.betas,
-        momentum=how.momentum,
-        schedule=how.schedule,
-        warmup=how.warmup,
-        clip=how.clip,
-        ema=how.ema,
         evaluate=measure,
         every=max(1, how.steps // how.evals),
-        stop=how.stop,
-        keep=how.keep,
         checkpoint=None if path is None else Checkpoint(path, every=None, seconds=CHECKPOINT_SECONDS),
         data="separate",
-        nan=how.nan,
-        precision=precision,
     )
     with computing(precision, torch.device(job.device)):
         final = _probe(experiment.final, snapshot)
@@ -292,10 +279,9 @@ def _probe(probes: Sequence[Probe], snapshot: Snapshot) -> dict[str, Any]:
 
 def _weights(population: Population[Model], histories: Sequence[History]) -> dict[str, Tensor]:
     """The members' state dicts, stacked: with the best weights where they are kept, else averaged or last ones."""
-    state = population.state()
     chosen = [history.best or history.averaged or {} for history in histories]
-    state |= {name: torch.stack([each[name] for each in chosen]) for name in chosen[0]}
-    return {name: value.cpu() for name, value in state.items()}
+    stacked = {name: torch.stack([each[name] for each in chosen]) for name in chosen[0]}
+    return {name: value.cpu() for name, value in population.state(stacked).items()}
 
 
 def _array(value: Any) -> Any:
@@ -306,17 +292,14 @@ def _array(value: Any) -> Any:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Dictionaries of arrays, joined along the seed axis; lists are concatenated."""
-    found: dict[str, Any] = {}
-    for name, first in parts[0].items():
-        values = [part[name] for part in parts]
-        if isinstance(first, Mapping):
-            found[name] = _joined(values)
-        elif isinstance(first, np.ndarray):
-            found[name] = np.concatenate(values)
-        else:
-            found[name] = [item for value in values for item in value]
-    return found
+    """Dictionaries of arrays or lists (also nested ones), joined along the seed axis."""
+    return {name: _concatenated([part[name] for part in parts]) for name in parts[0]}
+
+
+def _concatenated(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return _joined(values)
+    return np.concatenate(values) if isinstance(values[0], np.ndarray) else list(itertools.chain(*values))
 
 
 def _stack(rows: Sequence[np.ndarray]) -> np.ndarray:

@@ -230,11 +230,9 @@ class LastLabel(CrossEntropy):
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         if self.name is None:
-            keep = batch.mask.ndim - 1
-            return replace(batch, targets=batch.targets.narrow(keep, -1, 1), mask=batch.mask[..., -1:])
+            return replace(batch, targets=batch.targets.narrow(batch.mask.ndim - 1, -1, 1), mask=batch.mask[..., -1:])
         labels = _latent(batch, self.name)
-        lead = batch.inputs.ndim - 1
-        labels = labels.unsqueeze(-1) if labels.ndim == lead else labels[..., -1:]
+        labels = labels.unsqueeze(-1) if labels.ndim == batch.inputs.ndim - 1 else labels[..., -1:]
         return replace(batch, targets=labels, mask=torch.ones_like(labels, dtype=torch.bool))
 
 
@@ -259,11 +257,9 @@ class SquaredError(Objective):
     """Mean over counted targets of ½‖prediction − target‖², for worlds whose targets are real numbers."""
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
-        soft = batch.targets.ndim == batch.mask.ndim + 1
         outputs, members = _aligned(logits, batch)
-        difference = (outputs if soft else outputs.squeeze(-1)) - batch.targets.to(outputs.dtype)
-        squares = difference.square()
-        return masked_mean(0.5 * (squares.sum(-1) if soft else squares), batch, members)
+        squares = ((outputs if batch.soft else outputs.squeeze(-1)) - batch.targets.to(outputs.dtype)).square()
+        return masked_mean(0.5 * (squares.sum(-1) if batch.soft else squares), batch, members)
 
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {

@@ -18,17 +18,7 @@ from torch import Tensor
 from sandlab.errors import BadInput, nearest, number
 from sandlab.learning._engine.layout import Layout
 
-__all__ = [
-    "SGD",
-    "Adam",
-    "Normalised",
-    "OptimizerConfig",
-    "OptimizerFactory",
-    "RowOptimizer",
-    "TorchOptimizer",
-    "clip_rows",
-    "make_optimizer",
-]
+__all__ = ["SGD", "Adam", "Normalised", "OptimizerConfig", "TorchOptimizer", "clip_rows", "make_optimizer"]
 
 Rows: TypeAlias = Sequence[Tensor]
 OptimizerFactory: TypeAlias = Callable[[list[Tensor]], torch.optim.Optimizer]
@@ -40,8 +30,6 @@ class OptimizerConfig:
 
     betas: tuple[float, float] = (0.9, 0.999)
     momentum: float = 0.0
-    nesterov: bool = False
-    eps: float = 1e-8
 
     def __post_init__(self) -> None:
         for beta in self.betas:
@@ -88,16 +76,15 @@ class RowOptimizer(ABC):
         """Every tensor of the state, for checkpoints."""
         return self.state
 
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        for name, value in self.state.items():
-            value.copy_(saved[name])
+    def load(self, saved: Mapping[str, Tensor]) -> None:  # noqa: B027
+        """Create tensors of a saved state that `start` does not create."""
 
 
 @dataclass
 class Adam(RowOptimizer):
     """Adam (Kingma and Ba 2015), with decoupled weight decay (AdamW, Loshchilov and Hutter 2019) or with ℓ² decay.
 
-    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  w ← w(1 − ηλ) − η m̂/(√v̂ + ε),  m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
+    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  w ← w(1 − ηλ) − η m̂/(√v̂ + 10⁻⁸),  m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
     """
 
     config: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -122,13 +109,13 @@ class Adam(RowOptimizer):
                 gradient = torch.addcmul(gradient, row, _column(decay, row).expand_as(row))
             mean.lerp_(gradient, 1 - beta1)
             square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-            bound = square.sqrt().div_(_column(root, row)).add_(self.config.eps)
+            bound = square.sqrt().div_(_column(root, row)).add_(1e-8)
             row.addcmul_(torch.div(mean, bound), _column(-rate, row).expand_as(row))
 
 
 @dataclass
 class SGD(RowOptimizer):
-    """Gradient descent with momentum: d = g + λw, b ← μb + d (first step: b = d), w ← w − ηb (Nesterov: d + μb)."""
+    """Gradient descent with momentum: d = g + λw, b ← μb + d (first step: b = d), w ← w − ηb."""
 
     config: OptimizerConfig = field(default_factory=OptimizerConfig)
     state: dict[str, Tensor] = field(default_factory=dict)
@@ -143,8 +130,7 @@ class SGD(RowOptimizer):
         for index, (row, gradient) in enumerate(zip(_real(rows), _real(gradients))):
             gradient = torch.addcmul(gradient, row, _column(decay, row).expand_as(row))
             if momentum:
-                velocity = self.state[f"velocity.{index}"].mul_(momentum).add_(gradient)
-                gradient = gradient.add(velocity, alpha=momentum) if self.config.nesterov else velocity
+                gradient = self.state[f"velocity.{index}"].mul_(momentum).add_(gradient)
             row.addcmul_(gradient, _column(-lr, row).expand_as(row))
 
 

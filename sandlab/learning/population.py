@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, Self, TypeVar
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -14,19 +15,22 @@ from sandlab.errors import BadInput, choice, require
 from sandlab.learning._engine.layout import Layout
 from sandlab.models.base import Model, seeded
 from sandlab.models.hooks import VmapRecording
+from sandlab.worlds.base import World
 
 __all__ = ["STRATEGIES", "Population", "build_member", "per_member", "scale_weights"]
 
 STRATEGIES = ("native", "vmap", "sequential")
-Member = TypeVar("Member", bound=nn.Module)
+ModuleType = TypeVar("ModuleType", bound=nn.Module)
 Template = TypeVar("Template", bound=nn.Module, covariant=True)
+P = ParamSpec("P")
+One = TypeVar("One", covariant=True)
+Many = TypeVar("Many", covariant=True)
 
 
 def per_member(field: str, value: float | Sequence[float] | Tensor, members: int) -> Tensor:
     """One number for all members, or one each, as a float64 vector over members."""
     values = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
-    require(values.ndim <= 1, field, tuple(values.shape), "a number or one per member")
-    fits = values.ndim == 0 or len(values) == members
+    fits = values.ndim == 0 or values.shape == (members,)
     require(fits, field, f"{values.numel()} values", f"a number or one for each of the {members} members")
     require(bool(torch.isfinite(values).all()), field, value, "finite")
     return values.expand(members).clone()
@@ -77,20 +81,14 @@ class Population(VmapRecording, nn.Module, Generic[Template]):
         self.layout = Layout(_trainable(template))
         device = next(template.parameters()).device
         self.rows = nn.ParameterList(nn.Parameter(row) for row in self.layout.empty(len(self.seeds), device))
-        self.constants: dict[str, Tensor] = {}
-        others = [_fixed(template)]
-        self.layout.fill(list(self.rows), 0, _trainable(template))
-        for index in range(1, len(self.seeds)):
-            member = build_member(factory, self.seeds[index], scales[index])
+        fixed: list[dict[str, Tensor]] = []
+        for index, (seed, scale) in enumerate(zip(self.seeds, scales)):
+            member = template if index == 0 else build_member(factory, seed, scale)
             self.layout.fill(list(self.rows), index, _trainable(member))
-            others.append(_fixed(member))
-        self._keep_constants(others)
-
-    def _keep_constants(self, others: list[dict[str, Tensor]]) -> None:
-        """Buffers and frozen weights: once when all members agree, stacked when they differ."""
-        shared = {name for name, first in others[0].items() if all(_same(first, other[name]) for other in others)}
-        stacked = {name: torch.stack([other[name] for other in others]) for name in others[0] if name not in shared}
-        self.constants = stacked
+            fixed.append(_fixed(member))
+        # Buffers and frozen weights that differ between members; the others are the template's.
+        names = [name for name in fixed[0] if any(not torch.equal(each[name], fixed[0][name]) for each in fixed)]
+        self.constants = {name: torch.stack([each[name] for each in fixed]) for name in names}
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -146,27 +144,20 @@ class Population(VmapRecording, nn.Module, Generic[Template]):
 
     def _one_by_one(self, weights: dict[str, Tensor], inputs: Tensor, *, per_member: bool) -> Tensor:
         """The members' outputs one after another."""
-        parts = {name: value.unbind(0) for name, value in {**weights, **self.constants}.items()}
-        members = range(len(next(iter(parts.values()))))
-        outputs = [
-            functional_call(
-                self.template,
-                {name: part[index] for name, part in parts.items()},
-                (inputs[index] if per_member else inputs,),
-            )
-            for index in members
-        ]
+        state, outputs = {**weights, **self.constants}, []
+        for index in range(len(next(iter(weights.values())))):
+            own = {name: value[index] for name, value in state.items()}
+            outputs.append(functional_call(self.template, own, (inputs[index] if per_member else inputs,)))
         return torch.stack(outputs)
 
-    def state(self) -> dict[str, Tensor]:
-        """The members' state dicts, stacked: trained and frozen weights, and the buffers that are saved."""
-        template, given = self.template, {**self.stacked, **self.constants}
-        names = {id(value): name for name, value in (*template.named_parameters(), *template.named_buffers())}
-        found = {}
-        for name, value in template.state_dict(keep_vars=True).items():  # tied weights occur under two names
-            each = given.get(names[id(value)], value.expand(len(self), *value.shape))
-            found[name] = each.detach().clone()
-        return found
+    def state(self, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The members' state dicts, stacked, with other `weights` than the current ones if any are given."""
+        template, own = self.template, {**(weights or self.stacked), **self.constants}
+        # Tied weights are one tensor under two names.
+        first = {id(value): name for name, value in (*template.named_parameters(), *template.named_buffers())}
+        whole = template.state_dict(keep_vars=True)
+        found = {n: own.get(first[id(value)], value.expand(len(self), *value.shape)) for n, value in whole.items()}
+        return {name: value.detach().clone() for name, value in found.items()}
 
     def member(self, index: int) -> Template:
         """A copy of one member as a plain model."""
@@ -207,7 +198,30 @@ class Population(VmapRecording, nn.Module, Generic[Template]):
         return f"Population({len(self)} × {type(self.template).__name__}, strategy={self.strategy!r})"
 
 
-def build_member(factory: Callable[[int], Member], seed: int, scale: float) -> Member:
+class _OneOrMany(Protocol[P, One, Many]):
+    @overload
+    def __call__(self, model: Population[nn.Module], world: World, *args: P.args, **options: P.kwargs) -> Many: ...
+    @overload
+    def __call__(self, model: nn.Module, world: World, *args: P.args, **options: P.kwargs) -> One: ...
+
+
+def one_or_many(
+    only: Callable[[Many], One],
+) -> Callable[[Callable[Concatenate[nn.Module, World, P], Many]], _OneOrMany[P, One, Many]]:
+    """Let a function that gives a result for every member give, for one model, the `only` one."""
+
+    def decorate(function: Callable[Concatenate[nn.Module, World, P], Many]) -> _OneOrMany[P, One, Many]:
+        @functools.wraps(function)
+        def chosen(model: nn.Module, world: World, *args: P.args, **options: P.kwargs) -> One | Many:
+            results = function(model, world, *args, **options)
+            return results if isinstance(model, Population) else only(results)
+
+        return cast("_OneOrMany[P, One, Many]", chosen)
+
+    return decorate
+
+
+def build_member(factory: Callable[[int], ModuleType], seed: int, scale: float) -> ModuleType:
     """`factory(seed)` with torch's generator seeded, its weight matrices multiplied by `scale`."""
     with seeded(seed):
         model = factory(seed)
@@ -225,7 +239,3 @@ def _trainable(model: nn.Module) -> dict[str, Tensor]:
 def _fixed(model: nn.Module) -> dict[str, Tensor]:
     frozen = {name: weight.detach() for name, weight in model.named_parameters() if not weight.requires_grad}
     return {**frozen, **{name: buffer.detach() for name, buffer in model.named_buffers()}}
-
-
-def _same(first: Tensor, other: Tensor) -> bool:
-    return first.shape == other.shape and torch.equal(first, other)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sandlab.errors import choice, integer, number, require
-from sandlab.learning._engine.tracking import Tracker
+from sandlab.learning.stopping import Tracker
 
 __all__ = [
     "SCHEDULES",

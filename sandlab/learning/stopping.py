@@ -7,10 +7,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sandlab.errors import BadInput, integer, number
-from sandlab.learning._engine.tracking import Tracker
+from sandlab.errors import BadInput, integer, nearest, number
 
 __all__ = ["EarlyStop"]
+
+
+class Tracker:
+    """The smallest value of a metric so far and the number of evaluations since, for each member.
+
+    A value is an improvement when it is below the smallest one by more than `absolute` + `relative` · |smallest|.
+    """
+
+    def __init__(self, metric: str, members: int, *, absolute: float = 0.0, relative: float = 0.0) -> None:
+        self.metric, self.absolute, self.relative = metric, absolute, relative
+        self.best, self.waited = np.full(members, np.inf), np.zeros(members, dtype=np.int64)
+
+    def update(self, metrics: Mapping[str, np.ndarray], evaluated: np.ndarray) -> np.ndarray:
+        """Take in an evaluation of the members in a mask; returns whose value is an improvement."""
+        if self.metric not in metrics:
+            hint = nearest(self.metric, metrics) or f"there are {', '.join(metrics) or 'none'}"
+            raise BadInput(f"training depends on the metric {self.metric!r}, which is not evaluated: {hint}")
+        value = np.asarray(metrics[self.metric], dtype=float)
+        scale = np.where(np.isinf(self.best), 0.0, np.abs(self.best))
+        better = evaluated & (value < self.best - self.absolute - self.relative * scale)
+        self.best = np.where(better, value, self.best)
+        self.waited = np.where(better, 0, self.waited + evaluated)
+        return better
+
+    def reset(self, member: int) -> None:
+        """Forget what was seen of one member."""
+        self.best[member], self.waited[member] = np.inf, 0
 
 
 @dataclass(frozen=True)
@@ -40,9 +66,5 @@ class EarlyStop:
 
     def stops(self, tracker: Tracker, metrics: Mapping[str, np.ndarray]) -> np.ndarray:
         """Which members stop after an evaluation that the tracker has seen."""
-        ended = np.zeros(len(tracker.best), dtype=bool)
-        if self.below is not None:
-            ended |= np.asarray(metrics[self.metric], dtype=float) < self.below
-        if self.patience is not None:
-            ended |= tracker.waited >= self.patience
-        return ended
+        low = np.asarray(metrics[self.metric], dtype=float) < (-np.inf if self.below is None else self.below)
+        return low | (tracker.waited >= (np.inf if self.patience is None else self.patience))

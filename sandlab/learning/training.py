@@ -1,18 +1,18 @@
-"""Training of one model or of a population: `train`."""
+"""Training of one model or of a population: `train`, on a world or on a curriculum of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from sandlab.errors import choice, integer, number
+from sandlab.errors import BadInput, choice, integer, number
 from sandlab.learning._engine.checkpoints import Checkpoint
 from sandlab.learning._engine.evaluation import Evaluate, evaluate, make_evaluation
 from sandlab.learning._engine.loop import Callback, Diverged, Loop, StopRule
-from sandlab.learning._engine.overloads import one_or_many
 from sandlab.learning._engine.population_step import make_step
 from sandlab.learning._engine.precision import PRECISIONS
 from sandlab.learning._engine.sources import Source
@@ -20,12 +20,32 @@ from sandlab.learning._engine.step import UpdateRule
 from sandlab.learning.history import History
 from sandlab.learning.objectives import LossFunction, Objective, as_objective
 from sandlab.learning.optim import OptimizerConfig, OptimizerFactory, TorchOptimizer, make_optimizer
-from sandlab.learning.population import Population, per_member
+from sandlab.learning.population import Population, one_or_many, per_member
 from sandlab.learning.schedules import ReduceLROnPlateau, Schedule, averaging, factors
-from sandlab.learning.stopping import EarlyStop
-from sandlab.worlds.base import World
+from sandlab.worlds.base import Batch, World
 
-__all__ = ["Checkpoint", "Diverged", "evaluate", "train"]
+__all__ = ["Checkpoint", "Curriculum", "Diverged", "evaluate", "train"]
+
+
+@dataclass(frozen=True)
+class Curriculum(World):
+    """One world after another: `stages` are pairs (first step, world), in order, the first at step 0.
+
+    `train` draws from the stage of each step; `sample` (a held-out set, say) from the last stage.
+    """
+
+    stages: tuple[tuple[int, World], ...]
+
+    def __post_init__(self) -> None:
+        starts = [start for start, _ in self.stages]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            raise BadInput(f"the stages of a curriculum must start at 0 and then at increasing steps, got {starts}")
+
+    def at(self, step: int) -> World:
+        return [world for start, world in self.stages if start <= step][-1]
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        return self.stages[-1][1].sample(n, rng=rng)
 
 
 def _first(histories: list[History]) -> History:
@@ -103,9 +123,9 @@ def train(
     source = Source(world, batch_size, rng, goal, device, members if separate else 0)
     evaluation = make_evaluation(evaluate, goal, device, members)
     plateau = schedule if isinstance(schedule, ReduceLROnPlateau) else None
-    named, mean = optimizer if isinstance(optimizer, str) else "own", "own" if callable(ema) else ema
-    settings = (batch_size, rates.tolist(), decays.tolist(), data, named, betas, momentum, clip, mean)
-    rules = (stop if isinstance(stop, EarlyStop) else None, plateau, keep)
+    # What the run of a checkpoint must share with this one, as far as it can be written down.
+    given = [value for value in (optimizer, ema, stop) if not callable(value)]
+    settings = repr((batch_size, rates.tolist(), decays.tolist(), data, betas, momentum, clip, plateau, keep, given))
     mode = model.training
     model.train()
     step = make_step(model, goal, rule)
@@ -121,7 +141,7 @@ def train(
             plateau=plateau,
             keep=keep,
             checkpoint=Checkpoint(checkpoint) if isinstance(checkpoint, (str, Path)) else checkpoint,
-            settings=repr((*settings, *rules)),
+            settings=settings,
             nan=nan,
             precision=precision,
             compile=compile,

@@ -108,8 +108,8 @@ def test_five_hundred_members_through_sixty_four_slots_equal_separate_runs() -> 
 
 
 def test_the_number_of_members_that_fit_is_counted_from_what_a_step_keeps() -> None:
-    from sandlab.learning._engine.memory import bytes_per_member, fitting_members
     from sandlab.learning.objectives import CrossEntropy
+    from sandlab.learning.streaming import bytes_per_member, fitting_members
 
     small, large = WORLD.sample(4, rng=sl.rng(0)), WORLD.sample(400, rng=sl.rng(0))
     each = bytes_per_member(tiny, small, CrossEntropy())

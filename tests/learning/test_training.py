@@ -234,11 +234,11 @@ def test_early_stopping_by_level_and_by_patience() -> None:
     tracker, stops = rule.tracker(3), []
     for values in ([1.0, 1.0, 1.0], [0.9, 0.4, 1.0], [0.8, 0.4, 1.1]):
         metrics = {"loss": np.array(values)}
-        tracker.update(metrics)
+        tracker.update(metrics, np.ones(3, dtype=bool))
         stops.append(rule.stops(tracker, metrics).tolist())
     assert stops == [[False, False, False], [False, True, False], [False, True, True]]
     with pytest.raises(BadInput, match="'los', which is not evaluated: did you mean 'loss'"):
-        sl.learning.EarlyStop("los", below=1.0).tracker(1).update({"loss": np.ones(1)})
+        sl.learning.EarlyStop("los", below=1.0).tracker(1).update({"loss": np.ones(1)}, np.ones(1, dtype=bool))
 
 
 def test_a_loss_that_is_not_a_number_names_step_and_member() -> None:

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput, integer
-from sandlab.learning._engine.overloads import one_or_many
 from sandlab.learning._engine.sources import Source
 from sandlab.learning.objectives import LossFunction, Objective, as_objective, member_accuracy
-from sandlab.learning.population import Population
+from sandlab.learning.population import Population, one_or_many
 from sandlab.progress import ProgressBar
 from sandlab.random import rng as make_rng
 from sandlab.worlds.base import Batch, World
@@ -46,7 +45,11 @@ def evaluate_batch(model: nn.Module, batch: Batch, objective: Objective) -> dict
                 part = batch[start : start + rows]
                 counted = float(part.mask.sum())
                 weight += counted
-                for name, value in _measure(model(part.inputs), part, objective).items():
+                logits = model(part.inputs)
+                measured = {"loss": objective(logits, part)}
+                if part.soft or not part.targets.is_floating_point():
+                    measured["accuracy"] = member_accuracy(logits, part)
+                for name, value in measured.items():
                     totals[name] = value * counted + totals.get(name, 0.0)
     finally:
         model.train(training)
@@ -87,13 +90,6 @@ def evaluate(
             weight, done = weight + counted, done + len(batch)
             bar.update(done)
     return {name: (value / max(weight, 1.0)).reshape(-1).cpu().numpy() for name, value in totals.items()}
-
-
-def _measure(logits: Tensor, batch: Batch, objective: Objective) -> dict[str, Tensor]:
-    measured = {"loss": objective(logits, batch)}
-    if not batch.targets.is_floating_point() or batch.soft:
-        measured["accuracy"] = member_accuracy(logits, batch)
-    return measured
 
 
 def make_evaluation(

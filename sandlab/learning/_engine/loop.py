@@ -5,27 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sandlab.errors import BadInput
-from sandlab.learning._engine.checkpoints import Checkpoint
+from sandlab.learning._engine.checkpoints import Checkpoint, restore, save
 from sandlab.learning._engine.evaluation import Evaluation, Metrics
 from sandlab.learning._engine.precision import computing
-from sandlab.learning._engine.queue import Queue
-from sandlab.learning._engine.saving import restore, restore_dropout, save
 from sandlab.learning._engine.sources import Source
 from sandlab.learning._engine.step import Step
-from sandlab.learning._engine.tracking import Tracker
 from sandlab.learning.history import History
 from sandlab.learning.objectives import MemberBatch
 from sandlab.learning.population import Population
 from sandlab.learning.schedules import ReduceLROnPlateau
-from sandlab.learning.stopping import EarlyStop
+from sandlab.learning.stopping import EarlyStop, Tracker
 from sandlab.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from sandlab.learning.streaming import Queue
 
 __all__ = ["Callback", "Diverged", "Loop", "StopRule"]
 
@@ -90,10 +91,7 @@ class Loop:
         self.kept = [row.clone() for row in self.step.rows] if self.keep is not None else []
         self.trackers = self._trackers(slots)
         self._source_begun, self._source_start = 0, self.source.rng.get_state()
-        self._read, self._text, self._saved = 0.0, "", time.monotonic()
-        self.dropout: dict[str, Tensor] = {}
-        self.resumed = self.checkpoint is not None and restore(self, self.checkpoint.path)
-        self._checked = self.done
+        self._checked, self._read, self._text, self._saved = 0, 0.0, "", time.monotonic()
 
     def _trackers(self, slots: int) -> dict[str, Tracker]:
         found: dict[str, Tracker] = {}
@@ -113,10 +111,11 @@ class Loop:
         with self._bar(show) as bar, torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
             # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
             torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
-            restore_dropout(self.dropout, self.device)
+            resumed = self.checkpoint is not None and restore(self, Path(self.checkpoint.path))
+            self._checked = self.done
             if self.queue is not None:
                 self._fill(self.queue)
-            self._prepare()
+            self._prepare(resumed)
             while True:
                 self._evaluate_if_due()
                 if self.queue is not None and self._exchange(self.queue, bar):
@@ -128,22 +127,21 @@ class Loop:
                 self._save(self.checkpoint)
 
     def _bar(self, show: bool | None) -> ProgressBar:
-        if self.queue is not None:
-            label = f"training, {len(self.step)} members at a time"
-            return ProgressBar(label, len(self.queue.members), unit="members", show=show)
-        label = f"training {len(self.step)} members" if len(self.step) > 1 else "training"
-        return ProgressBar(label, self.steps, show=show)
+        many, queue = f"training {len(self.step)} members", self.queue
+        if queue is not None:
+            return ProgressBar(f"{many} at a time", len(queue.members), unit="members", show=show)
+        return ProgressBar(many if len(self.step) > 1 else "training", self.steps, show=show)
 
     @property
     def moving(self) -> np.ndarray:
         """Which slots hold a member that is not done."""
         return (self.members >= 0) & (self.stopped_at < 0) & (self.done - self.begun < self.limit)
 
-    def _prepare(self) -> None:
+    def _prepare(self, resumed: bool) -> None:
         """Settle how updates are computed (a resumed run goes on as it began), compile and record them."""
         if not self.moving.any():
             return
-        if not self.resumed:
+        if not resumed:
             self.step.choose_strategy(self.source, self.done)
         if self.step.on_gpu and not self.step.objective.reads_activations:
             self.step.fuse_attention()
@@ -251,9 +249,8 @@ class Loop:
     def _tell(self, metrics: Metrics) -> None:
         if not self.callbacks:
             return
-        slots = len(self.step)
-        last = self.step.losses[self.done - 1].cpu().double().numpy() if self.done else np.full(slots, np.nan)
-        told = {"train_loss": last, **metrics}
+        # Before the first update this is the last row of the table, which is still empty.
+        told = {"train_loss": self.step.losses[self.done - 1].cpu().double().numpy(), **metrics}
         for callback in self.callbacks:
             if isinstance(self.model, Population):
                 callback(self.done, self.model, dict(told))
@@ -299,7 +296,7 @@ class Loop:
                 tracker.reset(slot)
 
     def _save(self, checkpoint: Checkpoint) -> None:
-        save(self, checkpoint.path)
+        save(self, Path(checkpoint.path))
         self._saved = time.monotonic()
 
     def history(self, slot: int, deviation: float | None = None) -> History:

@@ -62,7 +62,7 @@ class PopulationStep(Step):
 
     def _native(self, batch: Batch, number: int) -> Forward:
         joint, separate = self.computed_module(), isinstance(batch, MemberBatch)
-        run = self.compiled(joint, joint)
+        run = self.compiled(joint)
 
         def call(inputs: Tensor) -> Tensor:
             return run(inputs if separate else inputs.unsqueeze(0).expand(len(self), *inputs.shape))
@@ -85,13 +85,14 @@ class PopulationStep(Step):
 
     def _vmapped(self, batch: Batch, number: int) -> Forward:
         separate = isinstance(batch, MemberBatch)
-        run = self.compiled(self.population.vmapped, self.population)
+        run = self.compiled(self.population.vmapped)
         return Forward(lambda inputs: run(self.leaves, inputs, per_member=separate), self.population, number)
 
     def _in_turn(self, batch: Batch, number: int, members: int) -> Tensor:
         """Losses and gradients of the first members that still train, one after another."""
         if not self._modules:
-            self._modules = [self._module(index) for index in range(len(self))]
+            named = self.layout.views(self.rows)
+            self._modules = [self._module(index, named) for index in range(len(self))]
         kind = torch.float64 if self.rows[0].dtype in (torch.float64, torch.complex128) else torch.float32
         losses = torch.full((members,), torch.nan, dtype=kind, device=self.device)
         for index, trains in enumerate(self.moving()[:members].tolist()):
@@ -104,10 +105,10 @@ class PopulationStep(Step):
             losses[index] = loss.detach()
         return losses
 
-    def _module(self, index: int) -> tuple[nn.Module, list[nn.Parameter], list[Tensor]]:
+    def _module(self, index: int, views: dict[str, Tensor]) -> tuple[nn.Module, list[nn.Parameter], list[Tensor]]:
         """A module whose parameters are views of one member's row (nothing is copied), they, and their gradients."""
         module = copy.deepcopy(self.population.template)
-        named, views = dict(module.named_parameters()), self.layout.views(self.rows)
+        named = dict(module.named_parameters())
         for name, view in views.items():
             named[name].data = view[index]
         fixed: dict[str, Tensor] = {**named, **dict(module.named_buffers())}
@@ -116,7 +117,7 @@ class PopulationStep(Step):
         return module, [named[name] for name in views], [view[index] for view in self.gradient_views]
 
     def choose_strategy(self, source: Source, number: int) -> None:
-        """As the population says, or the fastest on a batch of the source."""
+        """As the population says; "auto" on a CPU: without a member axis for one member, else what proves fastest."""
         population = self.population
         if population.strategy == "native" and not population.carries_members:
             kind = type(population.template).__name__
@@ -126,6 +127,8 @@ class PopulationStep(Step):
             self.strategy = population.strategy
         elif self.on_gpu or population.hooked:
             self.strategy = together
+        elif len(self) == 1:
+            self.strategy = "sequential"
         else:
             self.strategy = self._fastest(together, source.peek(number))
 

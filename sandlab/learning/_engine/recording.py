@@ -7,6 +7,7 @@ evaluation, early stopping, checkpoints and new members need no new recording.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ class Recording:
         with _restored(step, source):
             source.draw(0)  # the first draw may set libraries up, and wait for that
             if source.varies or syncs_host(lambda: source.draw(0)):
-                self.batch = _copy_of(source.draw(0))
+                self.batch = copy.deepcopy(source.draw(0))
             # On the batch that will be recorded: one of other strides would make a compiled step compile again.
             self._warm_up()
             if syncs_host(self._update):
@@ -122,15 +123,10 @@ def _restored(step: Step, source: Source) -> Iterator[None]:
     finally:
         torch.cuda.synchronize()
         with torch.no_grad():
-            for value, copy in zip(values, copies):
-                value.copy_(copy)
+            for value, before in zip(values, copies):
+                value.copy_(before)
         source.rng.set_state(generator)
         torch.cuda.set_rng_state(dropout, step.device)
-
-
-def _copy_of(batch: Batch) -> Batch:
-    truth = {name: value.clone() for name, value in batch.truth.items()}
-    return type(batch)(batch.inputs.clone(), batch.targets.clone(), batch.mask.clone(), truth)
 
 
 def _write(target: Batch, batch: Batch) -> bool:

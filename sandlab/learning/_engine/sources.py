@@ -60,15 +60,11 @@ class Pool(Source):
 
     def __init__(self, source: Source, steps: int, clock: Tensor) -> None:
         super().__init__(source.world, source.batch_size, source.rng, source.objective, source.device)
-        first = source.draw(0)
-        self.clock, self.names = clock, tuple(first.truth)
-        self.tensors = [value.new_empty((steps, *value.shape)) for value in tensors_of(first)]
-        for step in range(steps):
-            batch = first if step == 0 else source.draw(step)
-            for kept, value in zip(self.tensors, tensors_of(batch)):
-                if kept.shape[1:] != value.shape:
-                    raise BadInput("the world's batches differ in length from step to step: use one length to stream")
-                kept[step] = value
+        batches = [source.draw(step) for step in range(steps)]
+        if len({batch.inputs.shape for batch in batches}) > 1:
+            raise BadInput("the world's batches differ in length from step to step: use one length to stream")
+        self.clock, self.names = clock, tuple(batches[0].truth)
+        self.tensors = [torch.stack(values) for values in zip(*map(tensors_of, batches))]
 
     def draw(self, step: int) -> MemberBatch:
         index = self.clock.clamp(max=len(self.tensors[0]) - 1)

@@ -7,6 +7,7 @@ the schedule's table at that clock. Members may be at different steps.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -81,8 +82,8 @@ class Step(ABC):
         self.optimizer, self.move = rule.optimizer, rule.optimizer.step
         self.optimizer.start(rows, layout)
         self.recording: Recording | None = None
-        self._compiled: dict[int, Call] | None = None
-        self._mode: str | None = None
+        self._compile: Callable[[Call], Call] | None = None
+        self._compiled: Call | None = None
         self._fused: list[Attention] = []
 
     def __len__(self) -> int:
@@ -151,17 +152,17 @@ class Step(ABC):
 
     def compile(self, mode: str | None = None) -> None:
         """Let torch's compiler fuse the members' passes and the optimiser's step; `mode` as for `torch.compile`."""
-        self.recording, self._compiled, self._mode = None, {}, mode
+        self.recording, self._compiled = None, None
+        self._compile = functools.partial(torch.compile, dynamic=False, mode=mode)
         if self.optimizer.on_device and self.move == self.optimizer.step:
             self.move = torch.compile(self.optimizer.step, dynamic=False)
 
-    def compiled(self, call: Call, owner: nn.Module) -> Call:
-        """The call (one per owner), or what the compiler makes of it."""
-        if self._compiled is None:
+    def compiled(self, call: Call) -> Call:
+        """The forward pass of the members, or what the compiler made of it when it was first called."""
+        if self._compile is None:
             return call
-        if id(owner) not in self._compiled:
-            self._compiled[id(owner)] = torch.compile(call, dynamic=False, mode=self._mode)
-        return self._compiled[id(owner)]
+        self._compiled = self._compiled or self._compile(call)
+        return self._compiled
 
     def choose_strategy(self, source: Source, number: int) -> None:  # noqa: B027
         """Settle how members are computed, before update `number`; nothing is trained."""
@@ -178,11 +179,9 @@ class Step(ABC):
         return self.model
 
     def keep_gradients(self, gradients: tuple[Tensor | None, ...], views: list[Tensor]) -> None:
-        present = [(view, gradient) for view, gradient in zip(views, gradients) if gradient is not None]
-        torch._foreach_copy_([view for view, _ in present], [gradient for _, gradient in present])
-        for view, gradient in zip(views, gradients):
-            if gradient is None:  # a weight that the loss does not depend on
-                view.zero_()
+        """Copy gradients into views of `gradients`; a weight that the loss does not depend on has none."""
+        found = [torch.zeros_like(view) if each is None else each for view, each in zip(views, gradients)]
+        torch._foreach_copy_(views, found)
 
     def swap_averages(self) -> None:
         """Exchange the weights and their averages; a second call restores them."""
@@ -201,16 +200,12 @@ class Step(ABC):
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Take over the tensors of a checkpoint."""
-        moments = {name.removeprefix("optimizer."): saved[name] for name in saved if name.startswith("optimizer.")}
-        own = self.tensors()
-        for name, value in own.items():
-            if name.startswith("optimizer."):
-                continue
-            if saved[name].shape != value.shape:
-                shapes = tuple(saved[name].shape), tuple(value.shape)
-                raise BadInput(f"the checkpoint holds weights of shape {shapes[0]}, the model's are {shapes[1]}")
+        self.optimizer.load({name.removeprefix("optimizer."): saved[name] for name in saved if "optimizer." in name})
+        for name, value in self.tensors().items():
+            given, own = tuple(saved[name].shape), tuple(value.shape)
+            if given != own:
+                raise BadInput(f"the checkpoint holds weights of shape {given}, the model's are {own}")
             value.copy_(saved[name])
-        self.optimizer.load(moments)
 
     def close(self) -> None:
         """Leave the model as it was found, with its trained weights."""
@@ -223,19 +218,18 @@ class ModelStep(Step):
 
     def __init__(self, model: nn.Module, objective: Objective, rule: UpdateRule) -> None:
         named = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-        values = {name: weight.detach() for name, weight in named.items()}
-        layout = Layout(values)
-        rows = layout.empty(1, next(iter(values.values())).device)
-        layout.fill(rows, 0, values)
-        super().__init__(model, layout, rows, objective, rule)
+        layout = Layout(named)
         self.parameters = list(named.values())
+        rows = layout.empty(1, self.parameters[0].device)
+        layout.fill(rows, 0, named)
+        super().__init__(model, layout, rows, objective, rule)
         self.storages = [weight.data for weight in self.parameters]
         self.own_gradients = [view[0] for view in self.gradient_views]
         for weight, view in zip(self.parameters, layout.views(rows).values()):
             weight.data = view[0]
 
     def compute(self, batch: Batch, number: int = 0) -> Tensor:
-        loss = self.objective.whole(Forward(self.compiled(self.model, self.model), self.model, number), batch)
+        loss = self.objective.whole(Forward(self.compiled(self.model), self.model, number), batch)
         self.keep_gradients(torch.autograd.grad(loss, self.parameters, allow_unused=True), self.own_gradients)
         return loss.detach().reshape(1)
 
