@@ -1,0 +1,1 @@
+"""Masked prediction of hidden Markov models: worlds."""
