@@ -106,7 +106,7 @@ def _pruned(product: Callable[[np.ndarray, int, Any], np.ndarray]) -> Any:
 
 
 def _two_layers(target: np.ndarray, copies: int, draw: Any) -> np.ndarray:
-    first, second = pruning.prune_linear(target, copies, rng=draw).matrices
+    first, second = pruning.prune_linear(target, copies, rng=draw).weights
     return second @ first
 
 

@@ -39,9 +39,9 @@ from sandlab.circuits.automata.programs import wreath_program as wreath_program
 from sandlab.circuits.automata.scan import scan_circuit as scan_circuit
 from sandlab.circuits.automata.step_by_step import rnn_circuit as rnn_circuit
 from sandlab.circuits.automata.step_by_step import sequential_circuit as sequential_circuit
-from sandlab.circuits.builder import Draft as Draft
+from sandlab.circuits.builder import CircuitBuilder as CircuitBuilder
+from sandlab.circuits.builder import CircuitLayer as CircuitLayer
 from sandlab.circuits.builder import Head as Head
-from sandlab.circuits.builder import LayerDraft as LayerDraft
 from sandlab.circuits.computation import animate_computation as animate_computation
 from sandlab.circuits.computation import draw_computation as draw_computation
 from sandlab.circuits.computation import reading_paths as reading_paths
@@ -54,7 +54,7 @@ from sandlab.circuits.dyck.balanced import random_balanced_scores as random_bala
 from sandlab.circuits.dyck.balanced import stack_like_scores as stack_like_scores
 from sandlab.circuits.dyck.balanced import uniform_dyck as uniform_dyck
 from sandlab.circuits.dyck.balanced import zero_head as zero_head
-from sandlab.circuits.dyck.pruning import Pruned as Pruned
+from sandlab.circuits.dyck.pruning import SharedMatrix as SharedMatrix
 from sandlab.circuits.dyck.pruning import TheoryLayerWeights as TheoryLayerWeights
 from sandlab.circuits.dyck.pruning import layer_output as layer_output
 from sandlab.circuits.dyck.pruning import prune_bilinear as prune_bilinear
@@ -67,13 +67,6 @@ from sandlab.circuits.dyck.pruning import prune_value as prune_value
 from sandlab.circuits.dyck.pruning import random_layer as random_layer
 from sandlab.circuits.dyck.pruning import shared_matrix as shared_matrix
 from sandlab.circuits.dyck.pruning import subset_sum as subset_sum
-from sandlab.circuits.dyck.relu_gadgets import ReluNetwork as ReluNetwork
-from sandlab.circuits.dyck.relu_gadgets import hot_index as hot_index
-from sandlab.circuits.dyck.relu_gadgets import indexing as indexing
-from sandlab.circuits.dyck.relu_gadgets import linear_as_relu as linear_as_relu
-from sandlab.circuits.dyck.relu_gadgets import look_up as look_up
-from sandlab.circuits.dyck.relu_gadgets import projection_basis as projection_basis
-from sandlab.circuits.dyck.relu_gadgets import select_network as select_network
 from sandlab.circuits.flip_flop.memory import flip_flop_parser as flip_flop_parser
 from sandlab.circuits.flip_flop.memory import flip_flop_transformer as flip_flop_transformer
 from sandlab.circuits.flip_flop.memory import memory_transformer as memory_transformer
@@ -81,7 +74,13 @@ from sandlab.circuits.flip_flop.memory import parser_machine as parser_machine
 from sandlab.circuits.gadgets import Network as Network
 from sandlab.circuits.gadgets import chain as chain
 from sandlab.circuits.gadgets import compose_functions as compose_functions
+from sandlab.circuits.gadgets import hot_index as hot_index
+from sandlab.circuits.gadgets import indexing as indexing
 from sandlab.circuits.gadgets import interpolate as interpolate
+from sandlab.circuits.gadgets import linear_as_relu as linear_as_relu
+from sandlab.circuits.gadgets import look_up as look_up
+from sandlab.circuits.gadgets import projection_basis as projection_basis
+from sandlab.circuits.gadgets import select_network as select_network
 from sandlab.circuits.gadgets import softmax_error_bound as softmax_error_bound
 from sandlab.circuits.gadgets import step_up as step_up
 from sandlab.circuits.gadgets import tabulate as tabulate
@@ -110,22 +109,35 @@ from sandlab.circuits.precision import precision_sweep as precision_sweep
 from sandlab.circuits.precision import rounded as rounded
 from sandlab.circuits.sizes import Complexity as Complexity
 from sandlab.circuits.sizes import complexity as complexity
+from sandlab.circuits.targets import Frame as Frame
+from sandlab.circuits.targets import SimplifiedOptions as SimplifiedOptions
+from sandlab.circuits.targets import to_balance as to_balance
+from sandlab.circuits.targets import to_simplified as to_simplified
+from sandlab.circuits.targets import to_theory as to_theory
+from sandlab.circuits.targets import to_transformer as to_transformer
+from sandlab.circuits.topics.optima import block_value as block_value
+from sandlab.circuits.topics.optima import diagonal_value as diagonal_value
+from sandlab.circuits.topics.optima import embedding_optimum as embedding_optimum
+from sandlab.circuits.topics.optima import level_attention as level_attention
+from sandlab.circuits.topics.optima import ridge_value as ridge_value
+from sandlab.circuits.topics.optima import value_family as value_family
 
 __all__ = [
-    "METHODS",
     "AbelianProgram",
+    "CircuitBuilder",
+    "CircuitLayer",
     "Complexity",
     "DepthReport",
-    "Draft",
+    "Frame",
     "GroupProgram",
     "Head",
-    "LayerDraft",
+    "METHODS",
     "MethodReport",
     "Network",
     "PrecisionSweep",
-    "Pruned",
-    "ReluNetwork",
     "SemidirectProgram",
+    "SharedMatrix",
+    "SimplifiedOptions",
     "SuffixTable",
     "SuffixTableConfig",
     "TheoryLayerWeights",
@@ -136,6 +148,7 @@ __all__ = [
     "animate_computation",
     "balanced_dyck",
     "bits_needed",
+    "block_value",
     "causal_graph_estimator",
     "chain",
     "compare_methods",
@@ -146,12 +159,14 @@ __all__ = [
     "count_errors_together",
     "counter_circuit",
     "depth_report",
+    "diagonal_value",
     "direct_product_circuit",
     "disentangle",
     "draw_attention_flow",
     "draw_channels",
     "draw_computation",
     "draw_wiring",
+    "embedding_optimum",
     "flip_flop_parser",
     "flip_flop_transformer",
     "grid_moves",
@@ -171,6 +186,7 @@ __all__ = [
     "layer_output",
     "layers_in_common",
     "letter_group",
+    "level_attention",
     "linear_as_relu",
     "look_up",
     "marginal_predictor",
@@ -193,6 +209,7 @@ __all__ = [
     "random_layer",
     "reading_paths",
     "require_solvable",
+    "ridge_value",
     "rnn_circuit",
     "rounded",
     "running_average",
@@ -213,9 +230,14 @@ __all__ = [
     "suffix_table",
     "tabulate",
     "three_parameter_transformer",
+    "to_balance",
+    "to_simplified",
+    "to_theory",
+    "to_transformer",
     "trace",
     "truncated_counter",
     "uniform_dyck",
+    "value_family",
     "verify",
     "walk_by_boundaries",
     "with_start_token",

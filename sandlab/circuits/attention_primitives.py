@@ -1,12 +1,13 @@
-"""The two things one attention layer does: average over everything seen, or pick out one of it."""
+"""The two things one attention layer does: average over everything seen, or pick out one item."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
-import torch
+import numpy as np
 
+from sandlab.circuits.builder import CircuitBuilder, Head
+from sandlab.circuits.targets import to_transformer
 from sandlab.errors import integer, number, require
 from sandlab.models.transformer import Transformer
 from sandlab.registry import register
@@ -20,7 +21,7 @@ def running_average(vocab: int, length: int) -> Transformer:
 
     Times i + 1 it is the running count of each token. Output: the shares themselves (not logarithms).
     """
-    return _one_layer(vocab, length)
+    return _one_layer(np.zeros(integer("vocab", vocab, low=1)), length, 0.0)
 
 
 @register("circuits")
@@ -31,28 +32,15 @@ def select_largest(scores: Sequence[float], length: int, *, temperature: float =
     Output: the one-hot token (the average of those that tie).
     """
     require(len(scores) >= 1, "scores", list(scores), "one number per token")
-    values = torch.tensor([number("score", score) for score in scores], dtype=torch.float64)
-    model = _one_layer(len(scores), length)
-    attention = cast(Any, model.layers[0]).attention
-    with torch.no_grad():
-        # Every token asks the same question; the key's answer is its score.
-        attention.query.weight[0, : len(scores)] = number("temperature", temperature, low=0.0)
-        attention.key.weight[0, : len(scores)] = values
-    return model
+    values = np.array([number("score", score) for score in scores])
+    return _one_layer(values, length, number("temperature", temperature, low=0.0))
 
 
-def _one_layer(vocab: int, length: int) -> Transformer:
-    """One head without positions, norm or residual whose value is the token."""
-    integer("vocab", vocab, low=1)
-    model = Transformer(
-        vocab=vocab, length=length, layers=1, heads=1, width=vocab, head_width=vocab, mlp="none", norm="none",
-        positions="none", embedding="one-hot", scale=1.0, bias=False, residual=False, output_map=False,
-    ).double()  # fmt: skip
-    identity = torch.eye(vocab, dtype=torch.float64)
-    attention = cast(Any, model.layers[0]).attention
-    with torch.no_grad():
-        attention.query.weight.zero_()
-        attention.key.weight.zero_()
-        attention.value.weight.copy_(identity)
-        model.unembed.weight.copy_(identity)
-    return model
+def _one_layer(scores: np.ndarray, length: int, temperature: float) -> Transformer:
+    """One head, no residual: every token has the same query, the key is the token's score, the value the token."""
+    circuit = CircuitBuilder(len(scores), length)
+    token = circuit.channels("token", len(scores), letters=np.eye(len(scores)))
+    query, key = [(token, 0, temperature)], [(token, 0, scores[:, None])]
+    circuit.layer(0).heads.append(Head.copying(token, token, query=query, key=key))
+    circuit.read_out(token, np.eye(len(scores)))
+    return to_transformer(circuit, residual=False)

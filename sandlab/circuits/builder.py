@@ -1,107 +1,200 @@
-"""Drawing up a transformer: named channels, heads and networks that read and write them, then one set of weights."""
+"""Building circuits: named channels of the stream, heads and networks that read and write them.
+
+The functions of `sandlab.circuits.targets` turn a circuit into the weights of a model.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
-from sandlab.circuits.gadgets import Network, chain, interpolate
-from sandlab.models.automata.theory import TheoryTransformer
-from sandlab.models.base import seeded
+from sandlab.circuits.gadgets import Network, chain, interpolate, linear_as_relu
 
-__all__ = ["Draft", "Head", "LayerDraft"]
+__all__ = ["CircuitBuilder", "CircuitLayer", "Head"]
 
-Entries = Sequence[tuple[int, int, float]]
+Channels = Sequence[int] | Int[np.ndarray, "channel"]
+Matrix = Float[np.ndarray, "channel dimension"]
+Entries = Sequence[tuple[int | Channels, int | Channels, float | Matrix]]
 
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head. Entries are (channel, dimension inside the head, weight).
+    """One attention head, its maps given by entries (channel, dimension inside the head, weight).
 
-    query, key   scores are Σ_dimensions query·key
+    An entry may have lists of channels and dimensions, paired one to one or joined by a matrix of weights.
+
+    query, key   scores are Σ_dimensions query · key
     value        what is read at the attended position, into which dimension
-    output       where each dimension is written; these channels are overwritten unless `add`
+    output       the channel to which each dimension is written; it is overwritten unless `add`
+    lags         instead of scores: a bias for each distance to look back; all other distances are ruled out
     """
 
-    query: Entries
-    key: Entries
-    value: Entries
-    output: Entries
+    query: Entries = ()
+    key: Entries = ()
+    value: Entries = ()
+    output: Entries = ()
     add: bool = False
+    lags: Mapping[int, float] | None = None
+
+    @classmethod
+    def copying(
+        cls,
+        read: Channels,
+        write: Channels,
+        *,
+        query: Entries = (),
+        key: Entries = (),
+        add: bool = False,
+        lags: Mapping[int, float] | None = None,
+        factor: float = 1.0,
+    ) -> Head:
+        """A head that copies channels, times a factor, to other channels."""
+        dimensions = range(len(read))
+        return cls(query, key, [(read, dimensions, factor)], [(write, dimensions, 1.0)], add, lags)
 
     @property
     def width(self) -> int:
-        return 1 + max(
-            (dimension for part in (self.query, self.key, self.value) for _, dimension, _ in part), default=0
-        )
+        parts = (self.query, self.key, self.value)
+        return 1 + max((int(np.max(dimension, initial=0)) for part in parts for _, dimension, _ in part), default=0)
+
+    @property
+    def written(self) -> set[int]:
+        return {int(channel) for channels, _, _ in self.output for channel in np.atleast_1d(channels)}
+
+    def matrices(self, channels: int, width: int | None = None) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """Query, key, value and output as matrices (channel, dimension)."""
+        shape = (channels, width or self.width)
+        query, key, value, output = (_matrix(part, shape) for part in (self.query, self.key, self.value, self.output))
+        return query, key, value, output
+
+
+def _matrix(entries: Entries, shape: tuple[int, int]) -> Matrix:
+    matrix = np.zeros(shape)
+    for channels, dimensions, weight in entries:
+        rows, columns = np.atleast_1d(channels), np.atleast_1d(dimensions)
+        np.add.at(matrix, np.ix_(rows, columns) if np.ndim(weight) == 2 else (rows, columns), weight)
+    return matrix
 
 
 @dataclass
-class LayerDraft:
+class CircuitLayer:
     """The heads of a layer, and its networks with the channels they read and write."""
 
     heads: list[Head] = field(default_factory=list)
     pieces: list[tuple[Network, list[int], list[int]]] = field(default_factory=list)
     overwritten: set[int] = field(default_factory=set)
 
-    def feed(self, network: Network, read: Sequence[int], write: Sequence[int], *, add: bool = False) -> None:
-        """Add a network; what it writes replaces the channels, or is added to them. Networks on one channel add up."""
+    def feed(self, network: Network, read: Channels, write: Channels, *, add: bool = False) -> None:
+        """Add a network; its output replaces the channels, or is added to them. Networks on one channel add up."""
         self.pieces.append((network, list(read), list(write)))
         if not add:
             self.overwritten.update(write)
 
+    def network(self, width: int) -> Network | None:
+        """The networks side by side, on all channels of the stream; shallow ones are made as deep as the deepest."""
+        if not self.pieces:
+            return None
+        depth = max(len(network.activations) for network, _, _ in self.pieces)
+        networks = [_deepen(network, depth) for network, _, _ in self.pieces]
+        kinds = networks[0].activations
+        assert all(network.activations == kinds for network in networks), "networks of a layer need equal activations"
+        reads = [_spread(n.weights[0], read, width) for n, (_, read, _) in zip(networks, self.pieces)]
+        writes = [_spread(n.weights[-1].T, write, width).T for n, (_, _, write) in zip(networks, self.pieces)]
+        inner = [_diagonal([n.weights[i] for n in networks]) for i in range(1, depth)]
+        biases = [np.concatenate([n.biases[i] for n in networks]) for i in range(depth)]
+        last = sum(_spread(n.biases[-1][None], write, width)[0] for n, (_, _, write) in zip(networks, self.pieces))
+        return Network([np.concatenate(reads), *inner, np.concatenate(writes, 1)], [*biases, last], kinds)
 
-class Draft:
-    """A transformer in the making.
 
-    Channels are coordinates of the stream with a name; each has a value per letter, per position and per anchor.
+class CircuitBuilder:
+    """A circuit in the making.
+
+    Channels are named coordinates of the stream; each has a value for every letter, every position and every anchor
+    (a token before the word).
     """
 
-    def __init__(self, vocab: int, length: int, anchors: int) -> None:
+    def __init__(self, vocab: int, length: int, anchors: int = 0) -> None:
         self.vocab, self.length, self.anchors = vocab, length, anchors
         self.names: list[str] = []
-        self.letter_values: list[np.ndarray] = []
-        self.position_values: list[np.ndarray] = []
-        self.anchor_values: list[np.ndarray] = []
-        self.layers: list[LayerDraft] = []
+        self.letter_values: list[Float[np.ndarray, "letter"]] = []
+        self.position_values: list[Float[np.ndarray, "position"]] = []
+        self.anchor_values: list[Float[np.ndarray, "anchor"]] = []
+        self.layers: list[CircuitLayer] = []
         self.turn = 0.0
+        self._readout: list[tuple[Channels, Float[np.ndarray, "class channel"]]] = []
+        self.readout_bias: Float[np.ndarray, "class"] | None = None
 
-    def channel(
-        self,
-        name: str,
-        *,
-        letters: Sequence[float] | np.ndarray | None = None,
-        positions: Sequence[float] | np.ndarray | None = None,
-        anchors: Sequence[float] | np.ndarray | float = 0.0,
-    ) -> int:
-        """A new coordinate of the stream: what letters and positions put there (nothing unless given)."""
-        self.names.append(name)
-        self.letter_values.append(_row(letters, self.vocab))
-        self.position_values.append(_row(positions, self.length))
-        self.anchor_values.append(np.broadcast_to(np.asarray(anchors, dtype=np.float64), (self.anchors,)).copy())
-        return len(self.names) - 1
-
-    def find(self, name: str) -> int | None:
-        """The channel of that name, if there is one."""
-        return self.names.index(name) if name in self.names else None
-
-    def layer(self, place: int) -> LayerDraft:
-        """Layer `place` (from 0); layers up to it are made as needed."""
-        while len(self.layers) <= place:
-            self.layers.append(LayerDraft())
-        return self.layers[place]
+    @property
+    def width(self) -> int:
+        return len(self.names)
 
     @property
     def depth(self) -> int:
         return len(self.layers)
 
-    # ------------------------------------------------------------------ positions
+    @property
+    def tokens(self) -> int:
+        """Anchors and positions of the word."""
+        return self.anchors + self.length
+
+    # ------------------------------------------------------------------ channels
+
+    def channel(
+        self,
+        name: str,
+        *,
+        letters: ArrayLike | None = None,
+        positions: ArrayLike | None = None,
+        anchors: ArrayLike = 0.0,
+    ) -> int:
+        """A new coordinate of the stream: what letters, positions and anchors put there (nothing unless given)."""
+        self.names.append(name)
+        for table, values, size in (
+            (self.letter_values, letters, self.vocab),
+            (self.position_values, positions, self.length),
+            (self.anchor_values, anchors, self.anchors),
+        ):
+            given = np.asarray(0.0 if values is None else values, dtype=np.float64)
+            table.append(np.broadcast_to(given, (size,)).copy())
+        return self.width - 1
+
+    def channels(
+        self,
+        name: str,
+        size: int,
+        *,
+        letters: Float[np.ndarray, "letter channel"] | None = None,
+        positions: Float[np.ndarray, "position channel"] | None = None,
+        anchors: Float[np.ndarray, "anchor channel"] | None = None,
+    ) -> list[int]:
+        """A block of channels."""
+        columns = (None if table is None else list(table.T) for table in (letters, positions, anchors))
+        by_letter, by_position, by_anchor = columns
+        return [
+            self.channel(
+                f"{name} {i}",
+                letters=None if by_letter is None else by_letter[i],
+                positions=None if by_position is None else by_position[i],
+                anchors=0.0 if by_anchor is None else by_anchor[i],
+            )
+            for i in range(size)
+        ]
+
+    def find(self, name: str) -> int | None:
+        """The channel of that name, if there is one."""
+        return self.names.index(name) if name in self.names else None
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The values of all channels (columns) for the letters, the positions and the anchors (rows)."""
+        letters, positions, anchors = (
+            np.stack(values, 1) for values in (self.letter_values, self.position_values, self.anchor_values)
+        )
+        return letters, positions, anchors
 
     def counting_channels(self) -> tuple[int, int]:
         """ "anchor" marks position 0; "share" holds γ_t = log(2T − t), so that uniform sums can be taken (Lemma 15)."""
@@ -113,148 +206,90 @@ class Draft:
         return anchor, share
 
     def circle_channels(self, turn: float | None = None) -> tuple[int, int]:
-        """Positions on a circle, (cos, sin) of t·turn; by default all tokens share half a circle."""
+        """Positions on a circle, (cos, sin) of t · turn; by default all tokens share half a circle."""
         cosine, sine = self.find("cosine"), self.find("sine")
         if cosine is None or sine is None:
             self.turn = math.pi / self.tokens if turn is None else turn
-            angle = self.turn * np.arange(1 - self.anchors, self.length + 1)
-            cut = self.anchors
-            cosine = self.channel("cosine", positions=np.cos(angle[cut:]), anchors=np.cos(angle[:cut]))
-            sine = self.channel("sine", positions=np.sin(angle[cut:]), anchors=np.sin(angle[:cut]))
+            before, inside = np.split(self.turn * np.arange(1 - self.anchors, self.length + 1), [self.anchors])
+            cosine = self.channel("cosine", positions=np.cos(inside), anchors=np.cos(before))
+            sine = self.channel("sine", positions=np.sin(inside), anchors=np.sin(before))
         return cosine, sine
 
-    @property
-    def tokens(self) -> int:
-        return self.anchors + self.length
+    def position_channels(self) -> list[int]:
+        """One channel for each token, anchors first: positions as unit vectors."""
+        first = self.find("position 0")
+        if first is not None:
+            return list(range(first, first + self.tokens))
+        before, inside = np.split(np.eye(self.tokens), [self.anchors])
+        return self.channels("position", self.tokens, positions=inside, anchors=before)
 
-    def look_back(self, steps: int, sharpness: float, read: Sequence[int], write: Sequence[int]) -> Head:
-        """A head that copies channels from `steps` positions before: score γ·cos of the angle between t − s and t′.
+    # ------------------------------------------------------------------ layers
+
+    def layer(self, index: int) -> CircuitLayer:
+        """Layer `index` (from 0); layers up to it are created as needed."""
+        while len(self.layers) <= index:
+            self.layers.append(CircuitLayer())
+        return self.layers[index]
+
+    def look_back(self, steps: int, sharpness: float, read: Channels, write: Channels, *, add: bool = False) -> Head:
+        """A head that copies channels from `steps` positions before: score γ · cos of the angle between t − s and t′.
 
         Keys are turned forward by the angle of `steps`, so that the key of t − s meets the query of t. Turned
         backward, as printed, the head would look ahead.
         """
-        cosine, sine = self.circle_channels()
+        circle = self.circle_channels()
         root, angle = math.sqrt(sharpness), self.turn * steps
-        turn = [(cosine, 0, math.cos(angle)), (cosine, 1, math.sin(angle))]
-        turn += [(sine, 0, -math.sin(angle)), (sine, 1, math.cos(angle))]
-        return Head(
-            query=[(cosine, 0, root), (sine, 1, root)],
-            key=[(channel, dimension, root * weight) for channel, dimension, weight in turn],
-            value=[(channel, place, 1.0) for place, channel in enumerate(read)],
-            output=[(channel, place, 1.0) for place, channel in enumerate(write)],
-        )
+        turned = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+        query, key = [(circle, range(2), root)], [(circle, range(2), root * turned)]
+        return Head.copying(read, write, query=query, key=key, add=add)
 
-    # ------------------------------------------------------------------ finishing
+    def attend_to(
+        self, keys: Sequence[int], sharpness: float, read: Channels, write: Channels, *, add: bool = False
+    ) -> Head:
+        """A head with which token i copies channels from token keys[i]: score γ there and 0 elsewhere."""
+        positions = np.array(self.position_channels())
+        dimensions = range(self.tokens)
+        query, key = [(positions, dimensions, sharpness)], [(positions[list(keys)], dimensions, 1.0)]
+        return Head.copying(read, write, query=query, key=key, add=add)
+
+    # ------------------------------------------------------------------ readout
+
+    def read_out(self, channels: Channels, weight: ArrayLike, bias: ArrayLike | None = None) -> CircuitBuilder:
+        """Let the logits be weight · channels + bias, one row of weights per class; several readouts add up."""
+        self._readout.append((channels, np.asarray(weight, dtype=np.float64).reshape(-1, len(channels))))
+        self.readout_bias = self.readout_bias if bias is None else np.asarray(bias, dtype=np.float64)
+        return self
+
+    def read_number(self, channel: int, outputs: int) -> CircuitBuilder:
+        """Let class y be read off a channel that holds v, by the logit 2yv − y²."""
+        classes = np.arange(outputs)
+        return self.read_out([channel], 2 * classes, -(classes**2))
+
+    def readout(self) -> Float[np.ndarray, "class channel"]:
+        return np.sum([_spread(weight, channels, self.width) for channels, weight in self._readout], axis=0)
 
     def relabel(self, channel: int, values: Sequence[int], labels: Sequence[int]) -> None:
         """Let the last layer write labels[i] where it wrote values[i] (nothing to do when they are equal)."""
         if list(values) == list(labels):
             return
         last = self.layers[-1]
-        for place, (network, read, write) in enumerate(last.pieces):
+        for index, (network, read, write) in enumerate(last.pieces):
             if channel in write:
                 only = network.rows([write.index(channel)])
-                last.pieces[place] = (chain(only, interpolate(values, np.array(labels))), read, [channel])
+                last.pieces[index] = (chain(only, interpolate(values, labels)), read, [channel])
                 return
         raise AssertionError(f"the last layer does not write {self.names[channel]}")
 
-    def build(self, channel: int, outputs: int, note: str) -> TheoryTransformer:
-        """Weights for the whole draft; class y is read off a channel that holds v by the logit 2yv − y²."""
-        width = len(self.names)
-        blocks = [assemble(layer, width) for layer in self.layers]
-        with seeded(0):
-            model = TheoryTransformer(
-                vocab=self.vocab,
-                length=self.length,
-                outputs=outputs,
-                width=width,
-                heads=tuple(len(layer.heads) for layer in self.layers),
-                head_width=tuple(max((head.width for head in layer.heads), default=1) for layer in self.layers),
-                hidden=tuple(block.widths if block else () for block in blocks),
-                activation=tuple(block.activations if block else () for block in blocks),
-                prefix=self.anchors,
-                channels=tuple(self.names),
-                note=note,
-            )
-        with torch.no_grad():
-            self._fill(model, blocks)
-            classes = np.arange(outputs, dtype=np.float64)
-            readout = np.zeros((outputs, width))
-            readout[:, channel] = 2 * classes
-            model.readout.weight.copy_(torch.as_tensor(readout))
-            assert model.readout.bias is not None
-            model.readout.bias.copy_(torch.as_tensor(-(classes**2)))
-        return model
 
-    def _fill(self, model: TheoryTransformer, blocks: Sequence[Network | None]) -> None:
-        model.embedding.copy_(torch.as_tensor(np.stack(self.letter_values, 1)))
-        model.position.copy_(torch.as_tensor(np.stack(self.position_values, 1)))
-        model.anchors.copy_(torch.as_tensor(np.stack(self.anchor_values, 1)))
-        layers: list[Any] = list(model.layers)
-        for draft, block, layer in zip(self.layers, blocks, layers):
-            attention = layer.attention
-            written: set[int] = set()
-            for name in ("query", "key", "value", "output"):
-                weights = getattr(attention, name)
-                weights.zero_()
-                for place, head in enumerate(draft.heads):
-                    for channel, dimension, weight in getattr(head, name):
-                        row = (dimension, channel) if name == "output" else (channel, dimension)
-                        weights[(place, *row)] = weight
-            for head in draft.heads:
-                if not head.add:
-                    written.update(channel for channel, _, _ in head.output)
-            attention.keep[list(written)] = 0
-            if block is None:
-                continue
-            for linear, weight, bias in zip(layer.mlp.maps, block.weights, block.biases):
-                linear.weight.copy_(torch.as_tensor(weight))
-                linear.bias.copy_(torch.as_tensor(bias))
-            layer.mlp.keep[list(draft.overwritten)] = 0
-
-
-def _row(values: Sequence[float] | np.ndarray | None, size: int) -> Float[np.ndarray, "entry"]:
-    return np.zeros(size) if values is None else np.asarray(values, dtype=np.float64).copy()
-
-
-def assemble(layer: LayerDraft, width: int) -> Network | None:
-    """The networks of a layer side by side, on the full width of the stream; shallow ones wait for deep ones."""
-    if not layer.pieces:
-        return None
-    deepest = max(len(network.activations) for network, _, _ in layer.pieces)
-    pieces = [(deepen(network, deepest), read, write) for network, read, write in layer.pieces]
-    kinds = pieces[0][0].activations
-    assert all(network.activations == kinds for network, _, _ in pieces), "networks of a layer need equal activations"
-    weights, biases = [], []
-    for place in range(deepest + 1):
-        parts = [network.weights[place] for network, _, _ in pieces]
-        bias = [network.biases[place] for network, _, _ in pieces]
-        if place == 0:
-            weights.append(np.concatenate([_columns(part, read, width) for part, (_, read, _) in zip(parts, pieces)]))
-            biases.append(np.concatenate(bias))
-        elif place == deepest:
-            weights.append(np.concatenate([_columns(p.T, w, width).T for p, (_, _, w) in zip(parts, pieces)], 1))
-            total = np.zeros(width)
-            for part, (_, _, write) in zip(bias, pieces):
-                np.add.at(total, write, part)
-            biases.append(total)
-        else:
-            weights.append(_diagonal(parts))
-            biases.append(np.concatenate(bias))
-    return Network(tuple(weights), tuple(biases), kinds)
-
-
-def deepen(network: Network, depth: int) -> Network:
+def _deepen(network: Network, depth: int) -> Network:
     """The same function with more hidden layers: x = (x)₊ − (−x)₊ carries the outputs on."""
     while len(network.activations) < depth:
-        size = network.outputs
-        both = np.concatenate([np.eye(size), -np.eye(size)])
-        carry = Network((both, both.T.copy()), (np.zeros(2 * size), np.zeros(size)), ("relu",))
-        network = chain(network, carry)
+        network = chain(network, linear_as_relu(np.eye(network.outputs)))
     return network
 
 
-def _columns(weight: np.ndarray, read: Sequence[int], width: int) -> np.ndarray:
+def _spread(weight: Float[np.ndarray, "row input"], read: Channels, width: int) -> Float[np.ndarray, "row channel"]:
+    """Weights of some channels as weights of all channels."""
     spread = np.zeros((len(weight), width))
     for column, channel in enumerate(read):
         spread[:, channel] += weight[:, column]

@@ -1,36 +1,36 @@
-"""A circuit drawn as the computation it performs: what each position holds after each layer, and whom it read."""
+"""A circuit drawn as the computation it performs: what each position holds after each layer, and what it read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sandlab.circuits.drawing import trace
+from sandlab.circuits.drawing import attention_patterns, trace
 from sandlab.errors import BadInput
 from sandlab.figures import COLOURS, new, style
 from sandlab.models.automata.theory import TheoryTransformer
-from sandlab.models.hooks import record
 from sandlab.worlds.automata.machine import Automaton
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["animate_computation", "draw_computation", "reading_paths"]
 
 MOST_LETTERS = 24
-# Smaller weights are what softmax leaves on positions that are not meant; averages over a short word give more to each.
+# Softmax leaves smaller weights on positions that do not matter; an average over a short word gives more to each.
 _SEEN = 0.01
 _QUIET = "#c9c9c9"
-# What is drawn says when: letters at step 0, lines into layer n at 2n − 1, its boxes at 2n. Labels that begin so are
-# in no legend.
+# Labels of artists say when they appear: letters at step 0, lines into layer n at 2n − 1, its boxes at 2n. Legends
+# leave out labels that begin with an underscore.
 _STEP = "_step "
 
 Reader = Callable[[dict[str, np.ndarray]], list[str]]
@@ -44,7 +44,7 @@ def draw_computation(
     read: Reader | None = None,
     title: str = "",
 ) -> Figure:
-    """Positions from left to right, layers from bottom to top: boxes say what is held, lines who was attended to.
+    """Positions from left to right, layers from bottom to top: boxes say what is held, lines what was attended to.
 
     Lines on which the last position's answer depends are coloured by head, the others pale; thin lines are small
     weights. In a scan the boxes are maps of the states (where states 0, 1, 2, … lead), and the coloured lines the
@@ -65,15 +65,15 @@ def draw_computation(
     with torch.no_grad():
         answers = model(tokens.unsqueeze(0))[0].argmax(-1)
     texts = [_letters(machine, tokens), *inner, *([_named(machine, answers)] if layers else [])]
-    patterns = _patterns(model, tokens)
+    patterns = attention_patterns(model, tokens)
     needed = reading_paths(patterns)
     width = max(0.5, 0.1 + 0.066 * max(len(text) for row in texts for text in row))
     with style():
         _, (axis,) = new(width=1.2 + width * (len(tokens) + 1), height=0.8 + 0.62 * layers)
-        for place, pattern in enumerate(patterns):
-            _draw_lines(axis, pattern, place, needed[place + 1], prefix)
-        for place, row in enumerate(texts):
-            _draw_boxes(axis, row, place, needed[place][prefix:])
+        for depth, pattern in enumerate(patterns):
+            _draw_lines(axis, pattern, depth, needed[depth + 1], prefix)
+        for depth, row in enumerate(texts):
+            _draw_boxes(axis, row, depth, needed[depth][prefix:])
         true = torch.as_tensor(machine.labels)[machine.run(tokens.unsqueeze(0))[0]]
         for position, name in enumerate(_named(machine, true)):
             axis.text(position, layers + 0.55, name, ha="center", va="center", fontsize=8, color="#555555")
@@ -91,7 +91,7 @@ def draw_computation(
 def animate_computation(
     model: TheoryTransformer, machine: Automaton, word: Int[Tensor, "time"] | Sequence[int], *, title: str = ""
 ) -> FuncAnimation:
-    """A film of `draw_computation`: letters first, then layer after layer who reads from whom and what comes of it.
+    """An animation of `draw_computation`: letters first, then for each layer what is read and what results.
 
     Save it with `sandlab.figures.save_film(film, "scan.gif", fps=1)`.
     """
@@ -99,10 +99,10 @@ def animate_computation(
 
     figure = draw_computation(model, machine, word, title=title)
     (axis,) = figure.axes
-    steps = {artist: int(str(artist.get_label()).removeprefix(_STEP)) for artist in [*axis.lines, *axis.texts]
-             if str(artist.get_label()).startswith(_STEP)}  # fmt: skip
+    labels: dict[Artist, str] = {artist: str(artist.get_label()) for artist in [*axis.lines, *axis.texts]}
+    steps = {artist: int(label.removeprefix(_STEP)) for artist, label in labels.items() if label.startswith(_STEP)}
 
-    def show(frame: int) -> list[Any]:
+    def show(frame: int) -> list[Artist]:
         for artist, step in steps.items():
             artist.set_visible(step <= frame)
         return list(steps)
@@ -124,14 +124,6 @@ def reading_paths(patterns: Sequence[Float[np.ndarray, "head query key"] | None]
             reached = reached | (pattern[:, reached] > _SEEN).any((0, 1))
         found.append(reached)
     return found[::-1]
-
-
-def _patterns(model: TheoryTransformer, tokens: Tensor) -> list[np.ndarray | None]:
-    names = [f"layers.{place}.attention.pattern" for place, heads in enumerate(model.config.heads) if heads]
-    with record(model, *names) as cache, torch.no_grad():
-        model(tokens.unsqueeze(0))
-    places = [f"layers.{place}.attention.pattern" for place in range(model.config.layers)]
-    return [cache[name][0].cpu().numpy() if name in names else None for name in places]
 
 
 def _letters(machine: Automaton, tokens: Tensor) -> list[str]:
@@ -180,27 +172,26 @@ def _set(machine: Automaton, value: float) -> str:
 
 
 def _draw_lines(
-    axis: Axes, pattern: np.ndarray | None, place: int, needed: Bool[np.ndarray, "token"], prefix: int
+    axis: Axes, pattern: np.ndarray | None, depth: int, needed: Bool[np.ndarray, "token"], prefix: int
 ) -> None:
-    """Lines to the tokens that were attended to; all anchors before the word share one place."""
+    """Lines to the tokens that were attended to; all anchors before the word share one point."""
     if pattern is None:
         return
+    label = f"{_STEP}{2 * depth + 1}"
     for head, weights in enumerate(pattern):
         for query in range(prefix, len(weights)):
-            keys = np.flatnonzero(weights[query] > _SEEN)
-            colour: Any = COLOURS[head % len(COLOURS)] if needed[query] else _QUIET
-            for key in keys:
-                x = float(key - prefix) if key >= prefix else -1.0
-                look: dict[str, Any] = {"linewidth": 0.3 + 0.9 * float(weights[query, key]), "linestyle": "-"}
-                look["label"] = f"{_STEP}{2 * place + 1}"
-                axis.plot([x, query - prefix], [place, place + 1], color=colour, zorder=1 + needed[query], **look)
+            colour = COLOURS[head % len(COLOURS)] if needed[query] else _QUIET
+            for key in np.flatnonzero(weights[query] > _SEEN):
+                x = (max(float(key - prefix), -1.0), float(query - prefix))
+                width, above = 0.3 + 0.9 * float(weights[query, key]), 1 + int(needed[query])
+                axis.plot(x, (depth, depth + 1), "-", color=colour, linewidth=width, zorder=above, label=label)
     if prefix:
-        axis.text(-1.0, place, "before", ha="center", va="center", fontsize=7, color="#8a8d91")
+        axis.text(-1.0, depth, "before", ha="center", va="center", fontsize=7, color="#8a8d91")
 
 
-def _draw_boxes(axis: Axes, texts: list[str], place: int, needed: Bool[np.ndarray, "letter"]) -> None:
+def _draw_boxes(axis: Axes, texts: list[str], depth: int, needed: Bool[np.ndarray, "letter"]) -> None:
     for position, text in enumerate(texts):
         edge = "#222222" if needed[position] else "#bbbbbb"
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": edge, "linewidth": 0.8}
-        label = f"{_STEP}{2 * place}"
-        axis.text(position, place, text, ha="center", va="center", fontsize=7.5, bbox=box, zorder=4, label=label)
+        label = f"{_STEP}{2 * depth}"
+        axis.text(position, depth, text, ha="center", va="center", fontsize=7.5, bbox=box, zorder=4, label=label)

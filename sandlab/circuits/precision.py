@@ -1,4 +1,4 @@
-"""How many bits behind the point a network needs."""
+"""How many fractional bits a network needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -19,7 +18,7 @@ __all__ = ["PrecisionSweep", "bits_needed", "precision_sweep", "rounded"]
 
 @dataclass(frozen=True)
 class PrecisionSweep:
-    """accuracy[i] with `bits[i]` bits behind the point; `needed`: fewest bits from which on it is exact (or None)."""
+    """accuracy[i] with `bits[i]` fractional bits; `needed`: the fewest bits from which on it is exact (or None)."""
 
     bits: tuple[int, ...]
     accuracy: tuple[float, ...]
@@ -41,7 +40,7 @@ def precision_sweep(
     *,
     bits: Sequence[int] = tuple(range(2, 41)),
 ) -> PrecisionSweep:
-    """Accuracy of the model when every weight and every activation is cut to c bits behind the point.
+    """Accuracy of the model when every weight and every activation is truncated to c fractional bits.
 
     x becomes ⌊x·2^c⌋/2^c: weights once, activations at every module's output. The claim to check is c = Θ(log T).
     """
@@ -51,9 +50,9 @@ def precision_sweep(
 def bits_needed(
     model: nn.Module, words: Int[Tensor, "example time"], targets: Int[Tensor, "example time"], *, most: int = 40
 ) -> int | None:
-    """Fewest bits behind the point with which the model is exact on these words, by bisection; None above `most`.
+    """Fewest fractional bits with which the model is exact on these words, by bisection; None above `most`.
 
-    Taken for granted: what is exact with c bits is exact with more. `precision_sweep` does not take it for granted.
+    Bisection assumes that a model which is exact with c bits is exact with more; `precision_sweep` does not.
     """
     if _accuracy(model, words, targets, most) < 1:
         return None
@@ -71,20 +70,19 @@ def _accuracy(model: nn.Module, words: Tensor, targets: Tensor, bits: int) -> fl
 
 @contextmanager
 def rounded(model: nn.Module, bits: int) -> Iterator[nn.Module]:
-    """A copy of the model with `bits` bits behind the point, in weights and in activations."""
+    """A copy of the model with `bits` fractional bits in its weights and activations."""
     scale = 2.0 ** integer("bits", bits, 0)
 
     def cut(value: Tensor) -> Tensor:
         return (value * scale).floor() / scale
 
-    def hook(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+    def hook(module: nn.Module, inputs: object, output: object) -> object:
         return cut(output) if isinstance(output, Tensor) and output.is_floating_point() else output
 
     coarse = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in coarse.parameters():
             parameter.copy_(cut(parameter))
-    # The copy is thrown away afterwards, and its hooks with it.
     for module in coarse.modules():
         module.register_forward_hook(hook)
     yield coarse

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from torch import nn
 
+from sandlab.models._parts.sequence import SequenceConfig
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.models.base import Model
 from sandlab.models.transformer import Transformer
@@ -15,7 +16,20 @@ __all__ = ["Complexity", "complexity"]
 
 
 @dataclass(frozen=True)
-class Complexity:
+class Shape:
+    """What a network's size depends on before its weights are set."""
+
+    length: int | None
+    anchors: int
+    depth: int
+    width: int
+    heads: int
+    head_width: int
+    mlp_widths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Complexity(Shape):
     """The size of a network in the terms of the theory.
 
     length       T, the longest word; anchors: tokens put in front of it
@@ -28,13 +42,6 @@ class Complexity:
     parameters   how many numbers; nonzero: how many of them are not 0
     """
 
-    length: int | None
-    anchors: int
-    depth: int
-    width: int
-    heads: int
-    head_width: int
-    mlp_widths: tuple[int, ...]
     norm: float
     readout_norm: float
     parameters: int
@@ -64,9 +71,9 @@ class Complexity:
         """T·L·w², the order of the number of wires."""
         return None if self.gates is None else self.gates * self.widest
 
-    def as_dict(self) -> dict[str, Any]:
-        extra = {name: getattr(self, name) for name in ("attention_width", "mlp_width", "gates", "wires")}
-        return {**asdict(self), **extra}
+    def as_dict(self) -> dict[str, object]:
+        extra = {"attention_width": self.attention_width, "mlp_width": self.mlp_width}
+        return {**asdict(self), **extra, "gates": self.gates, "wires": self.wires}
 
 
 def complexity(model: nn.Module) -> Complexity:
@@ -76,7 +83,7 @@ def complexity(model: nn.Module) -> Complexity:
     largest = {name: float(parameter.detach().abs().max()) for name, parameter in named.items()}
     readout = {name for name in named if name.split(".")[0] in ("readout", "readout_bias", "unembed")}
     return Complexity(
-        **_shape(model),
+        **vars(_shape(model)),
         norm=max((value for name, value in largest.items() if name not in readout), default=0.0),
         readout_norm=max((largest[name] for name in readout), default=0.0),
         parameters=sum(parameter.numel() for parameter in parameters),
@@ -84,39 +91,50 @@ def complexity(model: nn.Module) -> Complexity:
     )
 
 
-def _shape(model: nn.Module) -> dict[str, Any]:
-    config = getattr(model, "config", None)
+@runtime_checkable
+class _WithLength(Protocol):
+    length: int
+
+
+@runtime_checkable
+class _WithWidth(Protocol):
+    width: int
+
+
+def _shape(model: nn.Module) -> Shape:
     if isinstance(model, TheoryTransformer):
-        return {
-            "length": model.config.length,
-            "anchors": model.config.prefix,
-            "depth": model.config.layers,
-            "width": model.config.width,
-            "heads": max(model.config.heads, default=0),
-            "head_width": max(model.config.head_width, default=0),
-            "mlp_widths": tuple(max(widths, default=0) for widths in model.config.hidden),
-        }
+        theory = model.config
+        return Shape(
+            length=theory.length,
+            anchors=theory.prefix,
+            depth=theory.layers,
+            width=theory.width,
+            heads=max(theory.heads, default=0),
+            head_width=max(theory.head_width, default=0),
+            mlp_widths=tuple(max(widths, default=0) for widths in theory.hidden),
+        )
     if isinstance(model, Transformer):
-        heads = max(model.config.heads_per_layer, default=0)
-        hidden = 0 if model.config.mlp == "none" else model.config.mlp_width or 4 * model.config.width
-        return {
-            "length": model.config.length,
-            "anchors": 0,
-            "depth": model.config.layers * model.config.loops,
-            "width": model.config.width,
-            "heads": heads,
-            "head_width": model.config.head_width or (model.config.width // heads if heads else 0),
-            "mlp_widths": (hidden,) * model.config.layers,
-        }
+        config = model.config
+        heads = max(config.heads_per_layer, default=0)
+        hidden = 0 if config.mlp == "none" else config.mlp_width or 4 * config.width
+        return Shape(
+            length=config.length,
+            anchors=0,
+            depth=config.layers * config.loops,
+            width=config.width,
+            heads=heads,
+            head_width=config.head_width or (config.width // heads if heads else 0),
+            mlp_widths=(hidden,) * config.layers,
+        )
     # A recurrent network's depth grows with the word: each step is one layer.
-    layers = getattr(config, "layers", 1) if isinstance(model, Model) else 1
+    options = model.config if isinstance(model, Model) else None
     widest = max((max(parameter.shape) for parameter in model.parameters() if parameter.ndim), default=0)
-    return {
-        "length": getattr(config, "length", None),
-        "anchors": 0,
-        "depth": layers if isinstance(layers, int) else len(layers),
-        "width": getattr(config, "width", widest),
-        "heads": 0,
-        "head_width": 0,
-        "mlp_widths": (),
-    }
+    return Shape(
+        length=options.length if isinstance(options, _WithLength) else None,
+        anchors=0,
+        depth=options.layers if isinstance(options, SequenceConfig) else 1,
+        width=options.width if isinstance(options, _WithWidth) else widest,
+        heads=0,
+        head_width=0,
+        mlp_widths=(),
+    )

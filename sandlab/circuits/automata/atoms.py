@@ -1,4 +1,4 @@
-"""The atoms of constant depth: counting modulo n, remembering the last write, and their sine variant."""
+"""The atoms of constant depth: counting modulo n (by a table, or by sines) and remembering the last write."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sandlab.circuits.builder import Draft, Head
+from sandlab.circuits.builder import CircuitBuilder, Head
 from sandlab.circuits.gadgets import Network, interpolate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -17,18 +18,18 @@ from sandlab.worlds.automata.machine import Automaton
 __all__ = ["counter_circuit", "memory_circuit", "sine_counter_circuit", "truncated_counter"]
 
 
-def uniform_sum(draft: Draft, channel: int) -> Head:
+def uniform_sum(circuit: CircuitBuilder, channel: int) -> Head:
     """A head that puts (1/2T) Σ_{i≤t} into the channel: the anchor takes the weight that is missing (Lemma 15)."""
-    anchor, share = draft.counting_channels()
-    return Head(query=[(share, 0, 1.0)], key=[(anchor, 0, 1.0)], value=[(channel, 0, 1.0)], output=[(channel, 0, 1.0)])
+    anchor, share = circuit.counting_channels()
+    return Head.copying([channel], [channel], query=[(share, 0, 1.0)], key=[(anchor, 0, 1.0)])
 
 
-def add_counter(draft: Draft, place: int, channel: int, size: int, start: int = 0) -> None:
+def add_counter(circuit: CircuitBuilder, depth: int, channel: int, size: int, start: int = 0) -> None:
     """One layer that replaces the letters 0…n−1 in a channel by their running sum modulo n."""
-    layer = draft.layer(place)
-    layer.heads.append(uniform_sum(draft, channel))
-    counts = np.arange((size - 1) * draft.length + 1)
-    layer.feed(interpolate(counts / (2 * draft.length), (counts + start) % size), [channel], [channel])
+    layer = circuit.layer(depth)
+    layer.heads.append(uniform_sum(circuit, channel))
+    counts = np.arange((size - 1) * circuit.length + 1)
+    layer.feed(interpolate(counts / (2 * circuit.length), (counts + start) % size), [channel], [channel])
 
 
 def counter_steps(machine: Automaton) -> list[int]:
@@ -54,28 +55,30 @@ def counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     weight at most 4nT + 2. Liu et al. 2023, Lemma 15; corrected: the factor 2T, and q_0.
     """
     integer("length", length, 1)
-    draft = Draft(machine.alphabet, length, anchors=1)
-    value = draft.channel("count", letters=counter_steps(machine))
-    add_counter(draft, 0, value, machine.states, machine.start)
-    draft.relabel(value, list(range(machine.states)), machine.labels.tolist())
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    value = circuit.channel("count", letters=counter_steps(machine))
+    add_counter(circuit, 0, value, machine.states, machine.start)
+    circuit.relabel(value, list(range(machine.states)), machine.labels.tolist())
     note = f"modular counter: one uniform head, a table of {(machine.states - 1) * length + 1} sums"
-    return draft.build(value, machine.outputs, note)
+    return to_theory(circuit.read_number(value, machine.outputs), note)
 
 
 def truncated_counter(machine: Automaton, length: int, sums: Sequence[int]) -> TheoryTransformer:
     """The counter whose table knows only some sums, as if the others had never been seen; those give state 0.
 
-    It makes by design the failure that trained counters show on shifted letter laws.
+    It fails by design as trained counters fail when the distribution of letters shifts.
     """
-    draft = Draft(machine.alphabet, length, anchors=1)
-    value = draft.channel("count", letters=counter_steps(machine))
-    layer = draft.layer(0)
-    layer.heads.append(uniform_sum(draft, value))
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    value = circuit.channel("count", letters=counter_steps(machine))
+    layer = circuit.layer(0)
+    layer.heads.append(uniform_sum(circuit, value))
     known = np.asarray(sorted(sums))
     grid = np.arange((machine.states - 1) * length + 1)
     values = np.where(np.isin(grid, known), (grid + machine.start) % machine.states, 0)
     layer.feed(interpolate(grid / (2 * length), values), [value], [value])
-    return draft.build(value, machine.outputs, f"counter that knows {len(known)} of {len(grid)} sums")
+    return to_theory(
+        circuit.read_number(value, machine.outputs), f"counter that knows {len(known)} of {len(grid)} sums"
+    )
 
 
 @register("circuits")
@@ -89,11 +92,11 @@ def sine_counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     size = machine.states
     if (machine.labels != np.arange(size)).any():
         raise BadInput("the sine counter reads out states: leave out the observation, or take the modular counter")
-    draft = Draft(machine.alphabet, length, anchors=1)
-    value = draft.channel("count", letters=counter_steps(machine))
-    other = draft.channel("circle sine")
-    layer = draft.layer(0)
-    layer.heads.append(uniform_sum(draft, value))
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    value = circuit.channel("count", letters=counter_steps(machine))
+    other = circuit.channel("circle sine")
+    layer = circuit.layer(0)
+    layer.heads.append(uniform_sum(circuit, value))
     turn = 2 * math.pi / size
     units = Network(
         (np.full((2, 1), turn * 2 * length), np.eye(2)),
@@ -101,21 +104,9 @@ def sine_counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
         ("sine",),
     )
     layer.feed(units, [value], [value, other])
-    model = draft.build(value, size, "sine counter: one uniform head, two sine units")
     angle = turn * np.arange(size)
-    with_circle = np.zeros((size, len(draft.names)))
-    with_circle[:, value], with_circle[:, other] = np.cos(angle), np.sin(angle)
-    return _set_readout(model, with_circle)
-
-
-def _set_readout(model: TheoryTransformer, weight: np.ndarray) -> TheoryTransformer:
-    import torch
-
-    with torch.no_grad():
-        model.readout.weight.copy_(torch.as_tensor(weight))
-        assert model.readout.bias is not None
-        model.readout.bias.zero_()
-    return model
+    circuit.read_out([value, other], np.column_stack([np.cos(angle), np.sin(angle)]))
+    return to_theory(circuit, "sine counter: one uniform head, two sine units")
 
 
 @register("circuits")
@@ -129,26 +120,20 @@ def memory_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     integer("length", length, 1)
     writes = written_values(machine)
     states = machine.states
-    draft = Draft(machine.alphabet, length, anchors=0)
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=0)
     held = np.array([write is None for write in writes], dtype=float)
-    value = draft.channel("value", letters=[machine.start + 1 if w is None else w + 1 for w in writes])
-    hold = draft.channel("hold", letters=held)
-    late = draft.channel("late", positions=np.arange(1, length + 1) / length)
-    one = draft.channel("one", letters=np.ones(machine.alphabet))
+    value = circuit.channel("value", letters=[machine.start + 1 if w is None else w + 1 for w in writes])
+    hold = circuit.channel("hold", letters=held)
+    late = circuit.channel("late", positions=np.arange(1, length + 1) / length)
+    one = circuit.channel("one", letters=np.ones(machine.alphabet))
     scale = length * math.log(16 * states * length)
-    layer = draft.layer(0)
-    layer.heads.append(
-        Head(
-            query=[(one, 0, -2.0), (one, 1, 1.0)],
-            key=[(hold, 0, scale), (late, 1, scale)],
-            value=[(value, 0, 1.0)],
-            output=[(value, 0, 1.0)],
-        )
-    )
+    layer = circuit.layer(0)
+    query, key = [(one, range(2), np.array([[-2.0, 1.0]]))], [((hold, late), range(2), scale)]
+    layer.heads.append(Head.copying([value], [value], query=query, key=key))
     levels = np.arange(1, states + 1)
     layer.feed(interpolate(levels, machine.labels), [value], [value])
     note = f"memory: one head reads the last write among {length} positions"
-    return draft.build(value, machine.outputs, note)
+    return to_theory(circuit.read_number(value, machine.outputs), note)
 
 
 def written_values(machine: Automaton) -> list[int | None]:

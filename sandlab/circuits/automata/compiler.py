@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, overload
 
 import torch
 from torch import nn
@@ -25,13 +25,14 @@ from sandlab.circuits.automata.step_by_step import rnn_circuit, sequential_circu
 from sandlab.circuits.sizes import Complexity, complexity
 from sandlab.errors import BadInput, choice, integer
 from sandlab.models.automata.theory import TheoryTransformer
+from sandlab.models.recurrent import RNN
 from sandlab.worlds.automata._running.words import bounds, lasting_words
 from sandlab.worlds.automata.machine import Automaton
 from sandlab.worlds.automata.reading import read_machine
 
 __all__ = ["METHODS", "MethodReport", "compare_methods", "compile", "verify"]
 
-METHODS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Callable[..., TheoryTransformer | RNN]] = {
     "scan": scan_circuit,
     "krohn-rhodes": krohn_rhodes_circuit,
     "gridworld": gridworld_circuit,
@@ -46,7 +47,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sequential": sequential_circuit,
     "rnn": rnn_circuit,
 }
-# What "auto" tries; among equally shallow ones the narrower is taken.
+# What "auto" tries; of two circuits of the same depth it takes the narrower.
 SHORTCUTS = ("memory", "modular-counter", "group", "gridworld", "permutation-reset", "krohn-rhodes", "scan")
 
 
@@ -60,7 +61,19 @@ class MethodReport:
     size: Complexity | None = None
 
 
-def compile(machine: Automaton | str, length: int | None = None, method: str = "auto", **options: Any) -> Any:
+@overload
+def compile(machine: Automaton | str, length: int | None = None, *, method: Literal["rnn"], **options: str) -> RNN: ...
+
+
+@overload
+def compile(
+    machine: Automaton | str, length: int | None = None, method: str = "auto", **options: str
+) -> TheoryTransformer: ...
+
+
+def compile(
+    machine: Automaton | str, length: int | None = None, method: str = "auto", **options: str
+) -> TheoryTransformer | RNN:
     """A model with exact weights that simulates the automaton on words of up to `length` letters.
 
     machine  an automaton, or text for one: a name ("S4"), a regular expression ("(abab)*"), a JSON table
@@ -69,7 +82,7 @@ def compile(machine: Automaton | str, length: int | None = None, method: str = "
     options  of the construction, for example `padding="constant"` of "scan"
 
     The model predicts what the machine's world asks for (states, or classes of its observation). It is an ordinary
-    model: it can be recorded, saved, trained on, and measured with `complexity`.
+    model: it can be recorded, saved, trained further, and measured with `complexity`.
 
     >>> shortcut = compile("S5", length=64)
     """
@@ -93,20 +106,23 @@ def _shallowest(machine: Automaton, length: int) -> TheoryTransformer:
     built: dict[str, TheoryTransformer] = {}
     for method in SHORTCUTS:
         try:
-            built[method] = METHODS[method](machine, length)
-        except BadInput as refusal:
+            model = METHODS[method](machine, length)
+        except BadInput:
             if method == "scan" and not built:
-                raise refusal
+                raise
+            continue
+        assert isinstance(model, TheoryTransformer)
+        built[method] = model
     sizes = {method: complexity(model) for method, model in built.items()}
     best = min(built, key=lambda method: (sizes[method].depth, sizes[method].widest))
     others = ", ".join(f"{method} {size.depth}" for method, size in sizes.items() if method != best)
-    model = built[best]
+    chosen = built[best]
     depth = f"{sizes[best].depth} layer{'s' if sizes[best].depth > 1 else ''}"
     why = f"auto: {best} is the shallowest of what applies, {depth}" + (
         f" (layers of others: {others})" if others else ""
     )
-    model.config = dataclasses.replace(model.config, note=f"{why}{_outlook(machine)}. {model.config.note}")
-    return model
+    chosen.config = dataclasses.replace(chosen.config, note=f"{why}{_outlook(machine)}. {chosen.config.note}")
+    return chosen
 
 
 def _outlook(machine: Automaton) -> str:
@@ -114,7 +130,7 @@ def _outlook(machine: Automaton) -> str:
     try:
         solvable = machine.is_solvable
     except BadInput:
-        return "; whether constant depth is possible is not known: its semigroup is too large to be taken apart"
+        return "; whether constant depth is possible is not known: its semigroup is too large to be decomposed"
     return "" if solvable else "; the machine is not solvable, so no constant depth is known for it"
 
 
@@ -127,27 +143,27 @@ def compare_methods(machine: Automaton, length: int, methods: tuple[str, ...] | 
         except BadInput as refusal:
             reports.append(MethodReport(method, False, str(refusal)))
             continue
-        note = getattr(model.config, "note", "") or f"{method}: one step per letter"
+        note = model.config.note if isinstance(model, TheoryTransformer) else f"{method}: one step per letter"
         reports.append(MethodReport(method, True, note, complexity(model)))
     return reports
 
 
 def verify(
     model: nn.Module, machine: Automaton, *, exhaustive_up_to: int = 20_000, examples: int = 200, rng: torch.Generator
-) -> dict[str, Any]:
+) -> dict[str, int]:
     """Count wrong labels: on all words of the longest length that has few enough, and on random full-length words.
 
     A causal circuit that is right on all words of a length is right on all shorter ones. Half of the random words are
-    uniform, half keep away from sinks (`lasting_words`).
+    uniform, half avoid sinks (`lasting_words`).
     """
-    longest = int(getattr(model.config, "length", None) or bounds(machine.length)[1])
+    longest = complexity(model).length or bounds(machine.length)[1]
     full = 1
     while machine.alphabet ** (full + 1) <= exhaustive_up_to and full < longest:
         full += 1
     words = torch.cartesian_prod(*[torch.arange(machine.alphabet)] * full).view(-1, full)
     uniform = torch.randint(machine.alphabet, (examples - examples // 2, longest), generator=rng, device=rng.device)
     random = torch.cat([uniform, lasting_words(machine, examples // 2, longest, rng)]).cpu()
-    result: dict[str, Any] = {"exhaustive_length": full, "exhaustive_words": len(words), "random_length": longest}
+    result = {"exhaustive_length": full, "exhaustive_words": len(words), "random_length": longest}
     for name, group in (("exhaustive_errors", words), ("random_errors", random)):
         result[name] = count_errors(model, machine, group)
     return result

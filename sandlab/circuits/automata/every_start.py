@@ -1,20 +1,19 @@
-"""Circuits of one automaton from many starts, checked together: what they have in common is computed once."""
+"""Circuits of one automaton from many starts, checked together: shared layers are computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["count_errors_together", "layers_in_common"]
 
-# So many tokens go through at once.
+# How many tokens are computed at once.
 _TOKENS = {"cpu": 1 << 16, "cuda": 1 << 20}
 
 
@@ -24,8 +23,8 @@ def count_errors_together(
 ) -> int:
     """Positions at which a model's label differs from that of its machine, summed over pairs of model and machine.
 
-    The machines differ in their starts. The scan's circuits differ only in the end, where the state is read off the
-    map of the letters so far: their layers in common see each word once.
+    The machines differ in their starts. The scan's circuits differ only at the end, where the state is read off the
+    map of the letters so far: the layers that they share read each word once.
     """
     first, common = models[0], layers_in_common(models)
     device = first.embedding.device
@@ -42,18 +41,19 @@ def count_errors_together(
 
 
 def layers_in_common(models: Sequence[TheoryTransformer]) -> int:
-    """How many layers from the first on are the same in all models; −1 when already their vectors differ."""
+    """How many layers, from the first on, are the same in all models; −1 when the embeddings already differ."""
     first, others = models[0], models[1:]
-    for name in ("embedding", "anchors", "position"):
-        if not all(torch.equal(getattr(first, name), getattr(other, name)) for other in others):
+    for other in others:
+        tables = zip((first.embedding, first.anchors, first.position), (other.embedding, other.anchors, other.position))
+        if not all(torch.equal(one, another) for one, another in tables):
             return -1
-    place = 0
-    while place < len(first.layers) and all(_equal(first.layers[place], other.layers[place]) for other in others):
-        place += 1
-    return place
+    common = 0
+    while common < len(first.layers) and all(_equal(first.layers[common], other.layers[common]) for other in others):
+        common += 1
+    return common
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: nn.Module, other: nn.Module) -> bool:
     left, right = one.state_dict(), other.state_dict()
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 

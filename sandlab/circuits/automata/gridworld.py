@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from sandlab.circuits.automata.gridworld_algorithm import grid_moves
-from sandlab.circuits.builder import Draft, Head
-from sandlab.circuits.gadgets import Network, chain, interpolate, relu_network, tabulate
+from sandlab.circuits.builder import CircuitBuilder, Head
+from sandlab.circuits.gadgets import Network, chain, interpolate, tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, choice, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -50,44 +50,40 @@ def gridworld_circuit(
     if len(sizes) > 1 and choose == "pool":
         raise BadInput("max-pooling units are wired for one axis only: take choose='tree' or 'table' for a box")
     padding = max(size - 1 + int(start) for size, start in zip(sizes, starts))
-    draft = Draft(machine.alphabet, length, anchors=1 + padding)
-    steps = np.arange(draft.tokens)
-    shares = np.log(2 * (draft.tokens - 1) - steps)
-    anchor = draft.channel("anchor", anchors=np.eye(1, 1 + padding)[0])
-    share = draft.channel("share", positions=shares[1 + padding :], anchors=shares[: 1 + padding])
-    one = draft.channel("one", positions=np.ones(length), anchors=1.0)
-    state = draft.channel("state")
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1 + padding)
+    steps = np.arange(circuit.tokens)
+    shares = np.log(2 * (circuit.tokens - 1) - steps)
+    anchor = circuit.channel("anchor", anchors=np.eye(1, 1 + padding)[0])
+    share = circuit.channel("share", positions=shares[1 + padding :], anchors=shares[: 1 + padding])
+    one = circuit.channel("one", positions=np.ones(length), anchors=1.0)
+    state = circuit.channel("state")
     for axis, (size, start) in enumerate(zip(sizes, starts)):
         before = np.concatenate([np.full(size - 1, -1), np.full(int(start), 1)])
         prefix = np.concatenate([np.zeros(1 + padding - len(before)), before])
-        move = draft.channel(f"move {axis}", letters=moves[:, axis], anchors=prefix)
+        move = circuit.channel(f"move {axis}", letters=moves[:, axis], anchors=prefix)
         labels = np.arange(size) * int(np.prod(sizes[axis + 1 :])) if len(sizes) > 1 else machine.labels
-        _Axis(draft, axis, size - 1, anchor, share, one, move).add(state, labels, choose, embed)
+        _Axis(circuit, axis, size - 1, anchor, share, one, move).add(state, labels, choose, embed)
     note = f"gridworld: {'×'.join(map(str, sizes))}, prefix sums, then the last visit of each height; depth 2"
-    return draft.build(state, machine.outputs, note)
+    return to_theory(circuit.read_number(state, machine.outputs), note)
 
 
 class _Axis:
     """The channels, heads and networks of one axis."""
 
-    def __init__(self, draft: Draft, axis: int, wall: int, anchor: int, share: int, one: int, move: int) -> None:
-        self.draft, self.wall, self.total = draft, wall, draft.tokens - 1
+    def __init__(
+        self, circuit: CircuitBuilder, axis: int, wall: int, anchor: int, share: int, one: int, move: int
+    ) -> None:
+        self.circuit, self.wall, self.total = circuit, wall, circuit.tokens - 1
         self.anchor, self.share, self.one, self.move = anchor, share, one, move
-        self.height = draft.channel(f"height {axis}")
-        self.circle = [draft.channel(f"{name} of height {axis}") for name in ("cosine", "sine")]
-        self.heights = [draft.channel(f"height {axis} found {s}") for s in range(2 * wall + 1)]
-        self.shares = [draft.channel(f"share {axis} found {s}") for s in range(2 * wall + 1)]
+        self.height = circuit.channel(f"height {axis}")
+        self.circle = [circuit.channel(f"{name} of height {axis}") for name in ("cosine", "sine")]
+        self.heights = [circuit.channel(f"height {axis} found {s}") for s in range(2 * wall + 1)]
+        self.shares = [circuit.channel(f"share {axis} found {s}") for s in range(2 * wall + 1)]
 
     def add(self, state: int, labels: np.ndarray, choose: str, embed: str) -> None:
-        first, second = self.draft.layer(0), self.draft.layer(1)
-        first.heads.append(
-            Head(
-                query=[(self.share, 0, 1.0)],
-                key=[(self.anchor, 0, 1.0)],
-                value=[(self.move, 0, 1.0)],
-                output=[(self.height, 0, 1.0)],
-            )
-        )
+        first, second = self.circuit.layer(0), self.circuit.layer(1)
+        query, key = [(self.share, 0, 1.0)], [(self.anchor, 0, 1.0)]
+        first.heads.append(Head.copying([self.move], [self.height], query=query, key=key))
         first.feed(self._circle_network(embed), [self.height], self.circle)
         second.heads += [self._search(s) for s in range(2 * self.wall + 1)]
         network = {"tree": self._by_tree, "pool": self._by_pool, "table": self._by_table}[choose](labels)
@@ -95,8 +91,7 @@ class _Axis:
 
     def _circle_network(self, embed: str) -> Network:
         if embed == "sine":
-            shift = np.array([math.pi / 2, 0.0])
-            return Network((np.full((2, 1), math.pi), np.eye(2)), (shift, np.zeros(2)), ("sine",))
+            return Network([np.full((2, 1), math.pi), np.eye(2)], [[math.pi / 2, 0.0]], ["sine"])
         grid = np.arange(-self.total, self.total + 1) / (2 * self.total)
         return interpolate(grid, np.column_stack([np.cos(math.pi * grid), np.sin(math.pi * grid)]))
 
@@ -106,18 +101,12 @@ class _Axis:
         sharpness = 32 * math.log(2) / math.pi**2 * n**3 * math.log(32 * n**2 * math.log(2 * n))
         root, turn = math.sqrt(sharpness), (s - self.wall) * math.pi / (2 * n)
         recency = math.pi**2 / (16 * math.log(2) * n**2)
-        cosine, sine = self.circle
-        return Head(
-            query=[
-                (cosine, 0, root * math.cos(turn)),
-                (sine, 0, -root * math.sin(turn)),
-                (cosine, 1, root * math.sin(turn)),
-                (sine, 1, root * math.cos(turn)),
-                (self.one, 2, -root * recency),
-            ],
-            key=[(cosine, 0, root), (sine, 1, root), (self.share, 2, root)],
-            value=[(self.height, 0, 1.0), (self.share, 1, 1.0)],
-            output=[(self.heights[s], 0, 1.0), (self.shares[s], 1, 1.0)],
+        turned = np.array([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]])
+        return Head.copying(
+            [self.height, self.share],
+            [self.heights[s], self.shares[s]],
+            query=[(self.circle, range(2), root * turned), (self.one, 2, -root * recency)],
+            key=[([*self.circle, self.share], range(3), root)],
         )
 
     # ---------------------------------------------------------------- networks; inputs: height, heights found, shares
@@ -148,27 +137,24 @@ class _Axis:
         second = np.concatenate([shares + top * marks, -top * marks])
         offset = np.concatenate([np.full(heads, -top), np.full(heads, top)])
         last = np.concatenate([np.eye(heads), np.eye(heads)], 1)
-        return relu_network([first, second, last], [bias, offset, np.zeros(heads)])
+        return Network([first, second, last], [bias, offset])
 
     def _pairs(self) -> np.ndarray:
         """The two ends of each window: rows v_s, v_{s+S} for s = 0 … S."""
         heads, wall = 2 * self.wall + 1, self.wall
-        rows = [np.eye(heads)[place] for s in range(wall + 1) for place in (s, s + wall)]
-        return np.array(rows)
+        return np.eye(heads)[[end for s in range(wall + 1) for end in (s, s + wall)]]
 
     def _by_tree(self, labels: np.ndarray) -> Network:
         """Oldest end of each window by max(a, b) = b + (a − b)₊; the youngest of these by a tournament of minima."""
         count = self.wall + 1
         ends = self._pairs()
         left, right = ends[0::2], ends[1::2]
-        lift = relu_network(
-            [np.concatenate([left - right, right]), np.concatenate([np.eye(count), np.eye(count)], 1)],
-            [np.zeros(2 * count), np.zeros(count)],
-        )
+        both = np.concatenate([np.eye(count), np.eye(count)])
+        lift = Network([np.concatenate([left - right, right]), both.T])
         network = chain(self._ages(), lift)
         # Carried along: the windows themselves, and the survivors of the tournament behind them.
         survivors = count
-        network = chain(network, _linear(np.concatenate([np.eye(count), np.eye(count)])))
+        network = chain(network, Network([both]))
         while survivors > 1:
             network = chain(network, _round(count, survivors))
             survivors = (survivors + 1) // 2
@@ -176,11 +162,11 @@ class _Axis:
 
     def _by_pool(self, labels: np.ndarray) -> Network:
         count = self.wall + 1
-        pairs = Network((self._pairs(), np.eye(count)), (np.zeros(2 * count), np.zeros(count)), (f"max:2x{count}",))
+        pairs = Network([self._pairs(), np.eye(count)], activations=[f"max:2x{count}"])
         spread = np.concatenate([-np.eye(count), np.eye(count)])
         back = np.zeros((count + 1, count + 1))
         back[:count, 1:], back[count, 0] = np.eye(count), -1
-        smallest = Network((spread, back), (np.zeros(2 * count), np.zeros(count + 1)), (f"max:{count}x1",))
+        smallest = Network([spread, back], activations=[f"max:{count}x1"])
         return chain(chain(chain(self._ages(), pairs), smallest), self._pick(labels))
 
     def _pick(self, labels: np.ndarray) -> Network:
@@ -188,16 +174,16 @@ class _Axis:
         count, reach = self.wall + 1, 1 / (6 * self.total)
         gap = np.concatenate([np.eye(count), -np.ones((count, 1))], 1) / reach
         chosen = labels[::-1].astype(np.float64)
-        return relu_network(
+        return Network(
             [np.concatenate([gap, gap]), np.concatenate([-chosen, chosen])[None]],
-            [np.concatenate([np.full(count, -1.0), np.full(count, -2.0)]), np.array([chosen.sum()])],
+            [np.repeat([-1.0, -2.0], count), [chosen.sum()]],
         )
 
     def _by_table(self, labels: np.ndarray) -> Network:
         """Bits: each head matched?, and for s ≥ 1 is head s − 1 older than head s + S?; then a table of all cases."""
         wall, heads = self.wall, 2 * self.wall + 1
         if wall > WIDEST_TABLE:
-            raise BadInput(f"the table has 2^{3 * wall + 1} cases for {wall + 1} places: take choose='tree' or 'pool'")
+            raise BadInput(f"the table has 2^{3 * wall + 1} cases for {wall + 1} states: take choose='tree' or 'pool'")
         first, bias, marks = self._matched()
         reach = 1 / (6 * self.total)
         older = np.zeros((2 * wall, first.shape[1]))
@@ -209,9 +195,9 @@ class _Axis:
         bits[:heads, : 4 * heads] = marks[:, : 4 * heads]
         for s in range(wall):
             bits[heads + s, 4 * heads + 2 * s : 4 * heads + 2 * s + 2] = 1, -1
-        features = relu_network(
+        features = Network(
             [np.concatenate([first[: 4 * heads], older]), bits],
-            [np.concatenate([bias[: 4 * heads], ramps]), np.zeros(heads + wall)],
+            [np.concatenate([bias[: 4 * heads], ramps])],
         )
         cases = np.array(list(np.ndindex(*[2] * (heads + wall))))
         values = np.array([labels[wall - _window(case, wall)] for case in cases], dtype=np.float64)
@@ -231,21 +217,13 @@ def _window(bits: Sequence[int] | np.ndarray, wall: int) -> int:
     return wall
 
 
-def _linear(weight: np.ndarray) -> Network:
-    return Network((weight,), (np.zeros(len(weight)),), ())
-
-
 def _round(carried: int, survivors: int) -> Network:
     """One round of the tournament: min(a, b) = a − (a − b)₊ for neighbours; all numbers are positive."""
-    size = carried + survivors
-    pairs = survivors // 2
-    units: list[Any] = list(np.eye(size))
-    for pair in range(pairs):
-        units.append(np.eye(size)[carried + 2 * pair] - np.eye(size)[carried + 2 * pair + 1])
-    winners = []
-    for pair in range(pairs):
-        winners.append(np.eye(len(units))[carried + 2 * pair] - np.eye(len(units))[size + pair])
-    if survivors % 2:
-        winners.append(np.eye(len(units))[size - 1])
-    last = np.concatenate([np.eye(len(units))[:carried], np.array(winners)])
-    return relu_network([np.array(units), last], [np.zeros(len(units)), np.zeros(len(last))])
+    size, pairs = carried + survivors, survivors // 2
+    kept, all_units = np.eye(size), np.eye(size + pairs)
+    left = carried + 2 * np.arange(pairs)
+    winners = all_units[left] - all_units[size:]
+    alone = all_units[size - 1 : size] if survivors % 2 else all_units[:0]
+    return Network(
+        [np.concatenate([kept, kept[left] - kept[left + 1]]), np.concatenate([all_units[:carried], winners, alone])]
+    )

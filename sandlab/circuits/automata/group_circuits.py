@@ -15,8 +15,9 @@ from sandlab.circuits.automata.programs import (
     series_program,
     wreath_program,
 )
-from sandlab.circuits.builder import Draft, LayerDraft, assemble
+from sandlab.circuits.builder import CircuitBuilder, CircuitLayer
 from sandlab.circuits.gadgets import Network, chain, tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -52,45 +53,29 @@ def program_circuit(machine: Automaton, length: int, program: GroupProgram, note
     assert group.permutations is not None
     code_of = {tuple(row): code for row, code in zip(group.permutations.tolist(), program.codes)}
     letters = np.array([code_of[tuple(row)] for row in machine.maps.tolist()])
-    draft = Draft(machine.alphabet, length, anchors=1)
-    channels = [draft.channel(f"code {place}", letters=letters[:, place]) for place in range(letters.shape[1])]
-    program.emit(draft, 0, channels)
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    channels = [circuit.channel(f"code {i}", letters=letters[:, i]) for i in range(letters.shape[1])]
+    program.emit(circuit, 0, channels)
     labels = machine.labels[group.permutations[:, machine.start]]
-    state = draft.channel("state")
-    _append_decoder(draft, channels, state, tabulate(program.codes, labels))
-    return draft.build(state, machine.outputs, note)
+    state = circuit.channel("state")
+    _append_decoder(circuit, channels, state, tabulate(program.codes, labels))
+    return to_theory(circuit.read_number(state, machine.outputs), note)
 
 
-def _append_decoder(draft: Draft, channels: Sequence[int], state: int, decoder: Network) -> None:
+def _append_decoder(circuit: CircuitBuilder, channels: Sequence[int], state: int, decoder: Network) -> None:
     """Let the last layer's networks write the state instead of the code: no layer is added."""
-    last = draft.layers[-1]
-    written = [channel for _, _, write in last.pieces for channel in write]
-    kept = [channel for channel in channels if channel not in written]
-    size = len(channels)
-    order = {channel: place for place, channel in enumerate(channels)}
-    # Every piece and every untouched channel contributes its part of the code; their sum is decoded.
-    merged = _side_by_side(last.pieces, kept, channels, order, size)
-    last.pieces = [(chain(merged, decoder), list(channels), [state])]
-    last.overwritten = {state}
-
-
-def _side_by_side(
-    pieces: list[tuple[Network, list[int], list[int]]],
-    kept: Sequence[int],
-    channels: Sequence[int],
-    order: dict[int, int],
-    size: int,
-) -> Network:
-    layer = LayerDraft()
-    for network, read, write in pieces:
-        layer.feed(network, [order[c] for c in read], [order[c] for c in write])
-    for channel in kept:
+    last, code = circuit.layers[-1], CircuitLayer()
+    index = {channel: i for i, channel in enumerate(channels)}
+    for network, read, write in last.pieces:
+        code.feed(network, [index[c] for c in read], [index[c] for c in write])
+    written = {channel for _, _, write in last.pieces for channel in write}
+    for channel in (channel for channel in channels if channel not in written):
         # Codes are not negative, so one rectifier carries them.
-        carry = Network((np.ones((1, 1)), np.ones((1, 1))), (np.zeros(1), np.zeros(1)), ("relu",))
-        layer.feed(carry, [order[channel]], [order[channel]])
-    merged = assemble(layer, size)
-    assert merged is not None
-    return merged
+        code.feed(Network([[[1.0]], [[1.0]]]), [index[channel]], [index[channel]])
+    whole = code.network(len(channels))
+    assert whole is not None
+    last.pieces = [(chain(whole, decoder), list(channels), [state])]
+    last.overwritten = {state}
 
 
 @register("circuits")

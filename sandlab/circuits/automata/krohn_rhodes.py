@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from sandlab.circuits.automata.permutation_reset import last_reset
 from sandlab.circuits.automata.programs import GroupProgram, group_program
-from sandlab.circuits.builder import Draft
+from sandlab.circuits.builder import CircuitBuilder, CircuitLayer
 from sandlab.circuits.gadgets import interpolate, tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -58,24 +59,23 @@ def krohn_rhodes_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     integer("length", length, 1)
     require_solvable(machine)
     form = machine.decomposition
-    draft = Draft(machine.alphabet, length, anchors=1)
-    channels = _Channels(draft, machine, form)
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    channels = _Channels(circuit, machine, form)
     levels = _levels(form, machine.alphabet)
-    place = 0
+    depth, start = 0, form.encode(machine.start)
     for level in levels:
-        start = form.encode(machine.start)
         if level.number < form.levels:
-            _wire(draft.layer(place), channels, form, level, start)
-            place += 1
+            _wire(circuit.layer(depth), channels, form, level, start)
+            depth += 1
         else:
             _embed(channels, form, level, start)
-        place = _run_level(draft, place, channels, form, level, machine)
+        depth = _run_level(circuit, depth, channels, form, level, machine)
     if not levels:
-        draft.letter_values[channels.current][:] = machine.labels[0]
+        circuit.letter_values[channels.current][:] = machine.labels[0]
     groups = sorted({form.components[c].group_name for level in levels for c in level.programs})
     found = f"groups {', '.join(groups)}" if groups else "no groups"
-    note = f"krohn-rhodes: {form.levels} levels, {found}, depth {draft.depth} whatever the length"
-    return draft.build(channels.current, machine.outputs, note)
+    note = f"krohn-rhodes: {form.levels} levels, {found}, depth {circuit.depth} whatever the length"
+    return to_theory(circuit.read_number(channels.current, machine.outputs), note)
 
 
 def require_solvable(machine: Automaton) -> None:
@@ -122,23 +122,23 @@ def depth_report(machine: Automaton) -> DepthReport:
 class _Channels:
     """The channels all levels share."""
 
-    def __init__(self, draft: Draft, machine: Automaton, form: Holonomy) -> None:
-        self.draft = draft
+    def __init__(self, circuit: CircuitBuilder, machine: Automaton, form: Holonomy) -> None:
+        self.circuit = circuit
         everything = np.full(machine.alphabet, float(form.everything))
-        self.current = draft.channel("possible states", letters=everything, anchors=float(form.everything))
-        self.previous = draft.channel("possible states before")
-        self.letter = draft.channel("letter", letters=np.arange(machine.alphabet), anchors=float(machine.alphabet))
-        self.reset = draft.channel("reset")
-        self.value = draft.channel("value")
+        self.current = circuit.channel("possible states", letters=everything, anchors=float(form.everything))
+        self.previous = circuit.channel("possible states before")
+        self.letter = circuit.channel("letter", letters=np.arange(machine.alphabet), anchors=float(machine.alphabet))
+        self.reset = circuit.channel("reset")
+        self.value = circuit.channel("value")
         self.running: list[int] = []
         self.copied: list[int] = []
 
     def codes(self, width: int) -> tuple[list[int], list[int]]:
-        """Channels for group codes and their copies at the last reset; levels use the same ones again."""
+        """Channels for group codes and their copies at the last reset, shared by all levels."""
         while len(self.running) < width:
-            place = len(self.running)
-            self.running.append(self.draft.channel(f"code {place}"))
-            self.copied.append(self.draft.channel(f"code {place} at reset"))
+            index = len(self.running)
+            self.running.append(self.circuit.channel(f"code {index}"))
+            self.copied.append(self.circuit.channel(f"code {index} at reset"))
         return self.running[:width], self.copied[:width]
 
 
@@ -149,9 +149,9 @@ def _levels(form: Holonomy, letters: int) -> list[Level]:
     for number in range(form.levels, 0, -1):
         parts: dict[int, tuple[int, GroupProgram | None]] = {}
         first = 0
-        for place, component in enumerate(form.components):
+        for index, component in enumerate(form.components):
             if component.level == number:
-                parts[place] = (first, group_program(component.group) if len(component.group) > 1 else None)
+                parts[index] = (first, group_program(component.group) if len(component.group) > 1 else None)
                 first += len(component.tiles)
         made.append(Level(number, parts, triples))
         triples = {after for triple in triples for after in _successors(form, number, *triple)}
@@ -187,16 +187,14 @@ def _signal(form: Holonomy, level: Level, before: int, after: int, letter: int) 
         return signal
     program = level.parts[component][1]
     if program is not None:
-        assert program.group.permutations is not None
-        element = int((program.group.permutations == np.array(move.permutation)).all(1).argmax())
+        element = int((_permutations(program) == np.array(move.permutation)).all(1).argmax())
         offset = 2 + _code_offset(level, component)
         signal[offset : offset + program.codes.shape[1]] = program.codes[element]
     return signal
 
 
 def _code_offset(level: Level, component: int) -> int:
-    widths = [program.codes.shape[1] for place, program in level.programs.items() if place < component]
-    return sum(widths)
+    return sum(program.codes.shape[1] for other, program in level.programs.items() if other < component)
 
 
 def _start_signal(form: Holonomy, level: Level, start: np.ndarray) -> tuple[int, np.ndarray]:
@@ -218,21 +216,21 @@ def _embed(channels: _Channels, form: Holonomy, level: Level, start: np.ndarray)
     targets = [channels.reset, channels.value, *running]
     by_letter = np.array([_signal(form, level, *triple) for triple in sorted(level.triples, key=lambda t: t[2])])
     _, at_anchor = _start_signal(form, level, start)
-    for place, channel in enumerate(targets):
-        channels.draft.letter_values[channel][:] = by_letter[:, place]
-        channels.draft.anchor_values[channel][:] = at_anchor[place]
+    for i, channel in enumerate(targets):
+        channels.circuit.letter_values[channel][:] = by_letter[:, i]
+        channels.circuit.anchor_values[channel][:] = at_anchor[i]
 
 
-def _wire(layer: Any, channels: _Channels, form: Holonomy, level: Level, start: np.ndarray) -> None:
+def _wire(layer: CircuitLayer, channels: _Channels, form: Holonomy, level: Level, start: np.ndarray) -> None:
     """Look back by one, then a table of (before, after, letter); what is not listed neither permutes nor resets."""
-    draft = channels.draft
+    circuit = channels.circuit
     running, _ = channels.codes(level.code_width)
-    tokens = draft.tokens
+    tokens = circuit.tokens
     sharpness = 100 * tokens**2 * (math.log(len(form.sets)) + math.log(tokens))
-    draft.circle_channels()
-    layer.heads.append(draft.look_back(1, sharpness, [channels.current], [channels.previous]))
+    circuit.circle_channels()
+    layer.heads.append(circuit.look_back(1, sharpness, [channels.current], [channels.previous]))
     current, at_anchor = _start_signal(form, level, start)
-    rows = {(current, current, len(draft.letter_values[0])): at_anchor}
+    rows = {(current, current, len(circuit.letter_values[0])): at_anchor}
     for triple in sorted(level.triples):
         signal = _signal(form, level, *triple)
         if signal.any():
@@ -243,8 +241,10 @@ def _wire(layer: Any, channels: _Channels, form: Holonomy, level: Level, start: 
     )
 
 
-def _run_level(draft: Draft, place: int, channels: _Channels, form: Holonomy, level: Level, machine: Automaton) -> int:
-    """Group programs, the last reset, the group since then; Z becomes the tile inside Z. Gives the next free layer."""
+def _run_level(
+    circuit: CircuitBuilder, depth: int, channels: _Channels, form: Holonomy, level: Level, machine: Automaton
+) -> int:
+    """Group programs, last reset, the group since then; Z becomes the tile inside Z. Returns the next free layer."""
     running, copied = channels.codes(level.code_width)
     largest = max(
         sum(len(form.components[c].tiles) for c in level.parts), *(p.codes.max() for p in level.programs.values()), 1
@@ -252,22 +252,22 @@ def _run_level(draft: Draft, place: int, channels: _Channels, form: Holonomy, le
     deepest = 0
     for component, program in level.programs.items():
         offset = _code_offset(level, component)
-        program.emit(draft, place, running[offset : offset + program.codes.shape[1]])
+        program.emit(circuit, depth, running[offset : offset + program.codes.shape[1]])
         deepest = max(deepest, program.depth)
-    memory = draft.layer(place + deepest)
+    memory = circuit.layer(depth + deepest)
     memory.heads.append(
-        last_reset(draft, channels.reset, largest, [channels.value, *running], [channels.value, *copied])
+        last_reset(circuit, channels.reset, largest, [channels.value, *running], [channels.value, *copied])
     )
     goal = machine.labels if level.number == 1 else None
     if not level.programs:
         _narrow(memory, channels, form, level, goal)
-        return place + 1
+        return depth + 1
     _undo(memory, channels, form, level, copied)
-    _narrow(draft.layer(place + deepest + 1), channels, form, level, goal)
-    return place + deepest + 2
+    _narrow(circuit.layer(depth + deepest + 1), channels, form, level, goal)
+    return depth + deepest + 2
 
 
-def _undo(layer: Any, channels: _Channels, form: Holonomy, level: Level, copied: list[int]) -> None:
+def _undo(layer: CircuitLayer, channels: _Channels, form: Holonomy, level: Level, copied: list[int]) -> None:
     """x = Φ(g_≤r⁻¹)(value) for components with a group, the rounded value for others; their sum, only one is not 0."""
     plain: list[int] = []
     for component, (first, program) in level.parts.items():
@@ -276,7 +276,7 @@ def _undo(layer: Any, channels: _Channels, form: Holonomy, level: Level, copied:
             plain += range(first, first + tiles)
             continue
         g, tile, points = _code_points(program, tiles, first)
-        undone = program.group.permutations[program.group.inverses[g], tile]  # type: ignore[index]
+        undone = _permutations(program)[program.group.inverses[g], tile]
         offset = _code_offset(level, component)
         read = [*copied[offset : offset + program.codes.shape[1]], channels.value]
         layer.feed(tabulate(points, first + undone), read, [channels.value])
@@ -284,7 +284,7 @@ def _undo(layer: Any, channels: _Channels, form: Holonomy, level: Level, copied:
         layer.feed(interpolate(plain, np.array(plain), gap=1.0), [channels.value], [channels.value])
 
 
-def _narrow(layer: Any, channels: _Channels, form: Holonomy, level: Level, labels: np.ndarray | None) -> None:
+def _narrow(layer: CircuitLayer, channels: _Channels, form: Holonomy, level: Level, labels: np.ndarray | None) -> None:
     """Z ↦ the tile inside Z; on the last level, the label of the one state that is left.
 
     Tables give the change of Z, which is added: sets that this level does not concern stay.
@@ -299,7 +299,7 @@ def _narrow(layer: Any, channels: _Channels, form: Holonomy, level: Level, label
             read = [channels.value, channels.current]
         else:
             g, tile, codes = _code_points(program, tiles, first)
-            value = np.repeat(program.group.permutations[g, tile], len(members))  # type: ignore[index]
+            value = np.repeat(_permutations(program)[g, tile], len(members))
             points = np.column_stack([np.repeat(codes, len(members), 0), np.tile(members, len(codes))])
             offset = _code_offset(level, component)
             read = [*channels.running[offset : offset + program.codes.shape[1]], channels.value, channels.current]
@@ -317,6 +317,11 @@ def _change(
     inner = {(s, t): form.refine(s, t) for s in component.members for t in range(len(component.tiles))}
     reached = np.array([inner[int(s), int(t)] for s, t in zip(sets, tiles)])
     return (reached if labels is None else labels[reached]) - sets
+
+
+def _permutations(program: GroupProgram) -> Int[np.ndarray, "element tile"]:
+    assert program.group.permutations is not None
+    return program.group.permutations
 
 
 def _code_points(program: GroupProgram, tiles: int, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

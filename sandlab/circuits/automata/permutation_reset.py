@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sandlab.circuits.automata.programs import GroupProgram, group_program
-from sandlab.circuits.builder import Draft, Head
+from sandlab.circuits.builder import CircuitBuilder, Head
 from sandlab.circuits.gadgets import interpolate, tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -19,24 +20,22 @@ from sandlab.worlds.automata.machine import Automaton
 __all__ = ["permutation_reset_circuit"]
 
 
-def last_reset(draft: Draft, reset: int, largest: float, read: Sequence[int], write: Sequence[int]) -> Head:
+def last_reset(circuit: CircuitBuilder, reset: int, largest: float, read: Sequence[int], write: Sequence[int]) -> Head:
     """A head that copies channels from the last position whose `reset` flag is 1; the anchor always has it.
 
     Score c(j/T + 2·reset_j), c = N log(16mN): late positions win among resets, and resets over others. With values
     up to m what is read is within 1/8 of the copied value.
     """
-    late, one = draft.find("late"), draft.find("one")
+    late, one = circuit.find("late"), circuit.find("one")
     if late is None or one is None:
-        steps = np.arange(1 - draft.anchors, draft.length + 1)
-        late = draft.channel("late", positions=steps[draft.anchors :] / draft.tokens, anchors=steps[: draft.anchors])
-        one = draft.channel("one", positions=np.ones(draft.length), anchors=1.0)
-    scale = draft.tokens * math.log(16 * max(largest, 1.0) * draft.tokens)
-    return Head(
-        query=[(one, 0, 2.0), (one, 1, 1.0)],
-        key=[(reset, 0, scale), (late, 1, scale)],
-        value=[(channel, place, 1.0) for place, channel in enumerate(read)],
-        output=[(channel, place, 1.0) for place, channel in enumerate(write)],
-    )
+        steps = np.arange(1 - circuit.anchors, circuit.length + 1)
+        late = circuit.channel(
+            "late", positions=steps[circuit.anchors :] / circuit.tokens, anchors=steps[: circuit.anchors]
+        )
+        one = circuit.channel("one", positions=np.ones(circuit.length), anchors=1.0)
+    scale = circuit.tokens * math.log(16 * max(largest, 1.0) * circuit.tokens)
+    query, key = [(one, range(2), np.array([[2.0, 1.0]]))], [((reset, late), range(2), scale)]
+    return Head.copying(read, write, query=query, key=key)
 
 
 @register("circuits")
@@ -52,19 +51,21 @@ def permutation_reset_circuit(machine: Automaton, length: int) -> TheoryTransfor
     resets, permutations = split_letters(machine)
     group = FiniteGroup.generated([*permutations.values(), tuple(range(machine.states))])
     program = group_program(group) if len(group) > 1 else None
-    draft = Draft(machine.alphabet, length, anchors=1)
-    flag = draft.channel("reset", letters=[float(letter in resets) for letter in range(machine.alphabet)], anchors=1.0)
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    flag = circuit.channel(
+        "reset", letters=[float(letter in resets) for letter in range(machine.alphabet)], anchors=1.0
+    )
     written = [resets.get(letter, 0) for letter in range(machine.alphabet)]
-    value = draft.channel("value", letters=written, anchors=machine.start)
-    state = value if program is None else draft.channel("state")
+    value = circuit.channel("value", letters=written, anchors=machine.start)
+    state = value if program is None else circuit.channel("state")
     if program is None:
-        layer = draft.layer(0)
-        layer.heads.append(last_reset(draft, flag, machine.states, [value], [value]))
+        layer = circuit.layer(0)
+        layer.heads.append(last_reset(circuit, flag, machine.states, [value], [value]))
         layer.feed(interpolate(np.arange(machine.states), machine.labels), [value], [value])
     else:
-        _with_group(draft, machine, program, permutations, flag, value, state)
-    note = f"permutation-reset: {group_name(group)} since the last reset, depth {draft.depth}"
-    return draft.build(state, machine.outputs, note)
+        _with_group(circuit, machine, program, permutations, flag, value, state)
+    note = f"permutation-reset: {group_name(group)} since the last reset, depth {circuit.depth}"
+    return to_theory(circuit.read_number(state, machine.outputs), note)
 
 
 def split_letters(machine: Automaton) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
@@ -83,7 +84,7 @@ def split_letters(machine: Automaton) -> tuple[dict[int, int], dict[int, tuple[i
 
 
 def _with_group(
-    draft: Draft,
+    circuit: CircuitBuilder,
     machine: Automaton,
     program: GroupProgram,
     permutations: dict[int, tuple[int, ...]],
@@ -97,15 +98,15 @@ def _with_group(
     identity = tuple(range(machine.states))
     letters = np.array([code_of[permutations.get(letter, identity)] for letter in range(machine.alphabet)])
     size = letters.shape[1]
-    running = [draft.channel(f"code {place}", letters=letters[:, place]) for place in range(size)]
-    copied = [draft.channel(f"code {place} at reset") for place in range(size)]
-    program.emit(draft, 0, running)
-    layer = draft.layer(program.depth)
+    running = [circuit.channel(f"code {i}", letters=letters[:, i]) for i in range(size)]
+    copied = [circuit.channel(f"code {i} at reset") for i in range(size)]
+    program.emit(circuit, 0, running)
+    layer = circuit.layer(program.depth)
     largest = max(machine.states, float(program.codes.max()))
-    layer.heads.append(last_reset(draft, flag, largest, [value, *running], [value, *copied]))
+    layer.heads.append(last_reset(circuit, flag, largest, [value, *running], [value, *copied]))
     g, q = np.divmod(np.arange(len(group) * machine.states), machine.states)
     points = np.column_stack([program.codes[g], q])
     undone = group.permutations[group.inverses[g], q]
     layer.feed(tabulate(points, undone), [*copied, value], [value])
     redone = machine.labels[group.permutations[g, q]]
-    draft.layer(program.depth + 1).feed(tabulate(points, redone), [*running, value], [state])
+    circuit.layer(program.depth + 1).feed(tabulate(points, redone), [*running, value], [state])

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Int
 
 from sandlab.circuits.automata.atoms import add_counter
-from sandlab.circuits.builder import Draft
-from sandlab.circuits.gadgets import Network, interpolate, relu_network, tabulate
+from sandlab.circuits.builder import CircuitBuilder
+from sandlab.circuits.gadgets import Network, interpolate, tabulate
 from sandlab.errors import BadInput
 from sandlab.worlds.automata.algebra.groups import FiniteGroup, group_name
 from sandlab.worlds.automata.algebra.series import composition_series, is_solvable
@@ -44,8 +44,8 @@ class GroupProgram(Protocol):
     @property
     def depth(self) -> int: ...
 
-    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
-        """Write the layers from number `place` on."""
+    def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
+        """Write the layers from number `layer` on."""
         ...
 
 
@@ -58,9 +58,9 @@ class AbelianProgram:
     codes: Int[np.ndarray, "element channel"]
     depth: int = 1
 
-    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+    def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
         for channel, size in zip(channels, self.sizes):
-            add_counter(draft, place, channel, size)
+            add_counter(circuit, layer, channel, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +81,14 @@ class SemidirectProgram:
     def depth(self) -> int:
         return self.normal.depth + self.acting.depth + 2
 
-    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+    def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
         inner, outer = channels[: self.normal.codes.shape[1]], channels[self.normal.codes.shape[1] :]
-        self.acting.emit(draft, place, outer)
-        place += self.acting.depth
+        self.acting.emit(circuit, layer, outer)
+        layer += self.acting.depth
         undo = np.argsort(self.action, 1)
-        draft.layer(place).feed(self._turn(undo), channels, inner)
-        self.normal.emit(draft, place + 1, inner)
-        draft.layer(place + 1 + self.normal.depth).feed(self._turn(self.action), channels, inner)
+        circuit.layer(layer).feed(self._turn(undo), channels, inner)
+        self.normal.emit(circuit, layer + 1, inner)
+        circuit.layer(layer + 1 + self.normal.depth).feed(self._turn(self.action), channels, inner)
 
     def _turn(self, action: np.ndarray) -> Network:
         """(g, h) ↦ φ_h(g) on codes."""
@@ -115,14 +115,14 @@ class WreathProgram:
     def depth(self) -> int:
         return self.normal.depth + 3
 
-    def emit(self, draft: Draft, place: int, channels: Sequence[int]) -> None:
+    def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
         size = self.normal.codes.shape[1]
         blocks = [channels[1 + size * x : 1 + size * (x + 1)] for x in range(self.index)]
-        add_counter(draft, place, channels[0], self.index)
-        draft.layer(place + 1).feed(self._shift(-1), channels, channels[1:])
+        add_counter(circuit, layer, channels[0], self.index)
+        circuit.layer(layer + 1).feed(self._shift(-1), channels, channels[1:])
         for block in blocks:
-            self.normal.emit(draft, place + 2, block)
-        draft.layer(place + 2 + self.normal.depth).feed(self._shift(1), channels, channels[1:])
+            self.normal.emit(circuit, layer + 2, block)
+        circuit.layer(layer + 2 + self.normal.depth).feed(self._shift(1), channels, channels[1:])
 
     def _shift(self, direction: int) -> Network:
         """(H, blocks) ↦ blocks with x replaced by x ± H: a choice among p wirings, as in `compose_functions`."""
@@ -142,7 +142,7 @@ class WreathProgram:
             columns = (source[:, None] * size + np.arange(size)).reshape(-1)
             second[np.arange(rows.start, rows.stop), 4 * index + columns] = 1
             last[:, rows] = np.eye(total)
-        return relu_network([first, second, last], [bias, np.full(index * total, -largest), np.zeros(total)])
+        return Network([first, second, last], [bias, np.full(index * total, -largest)])
 
 
 def series_program(group: FiniteGroup) -> WreathProgram | AbelianProgram:
@@ -206,13 +206,13 @@ def _extension(group: FiniteGroup, numbers: np.ndarray, inner: GroupProgram) -> 
     coset = np.empty(len(group), dtype=np.int64)
     for x, element in enumerate(transversal):
         coset[group.products[numbers, element]] = x
-    place = np.full(len(group), -1)
-    place[numbers] = np.arange(len(numbers))
+    inner_index = np.full(len(group), -1)
+    inner_index[numbers] = np.arange(len(numbers))
     blocks = []
     for x in range(index):
         left = group.products[transversal[x]]
         f = group.products[left, group.inverses[transversal[(x + coset) % index]]]
-        blocks.append(inner.codes[place[f]])
+        blocks.append(inner.codes[inner_index[f]])
     codes = np.concatenate([coset[:, None], *blocks], 1)
     return WreathProgram(group, index, inner, codes)
 

@@ -8,8 +8,9 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Int
 
-from sandlab.circuits.builder import Draft
+from sandlab.circuits.builder import CircuitBuilder
 from sandlab.circuits.gadgets import chain, compose_functions, tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import BadInput, choice, integer
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.registry import register
@@ -30,11 +31,11 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
 
     Every position carries a map of the states: n numbers δ(·, σ_t). Layer l copies the map of position t − 2^{l−1}
     into the left channels (attention on circular positions, scores 100 T²(log n + log T)·cos) and composes it with the
-    own map on the right by `compose_functions`. After the last layer position t holds the map of all letters up to
-    t; its value at the start state is read out.
+    map of t itself, on the right, by `compose_functions`. After the last layer position t holds the map of all letters
+    up to t; its value at the start state is read out.
 
-    Before the word stand T padding tokens that carry the identity, so one circuit serves every start state but for
-    the readout. `padding="constant"` gives them the constant map to the start state instead, as in the source. When
+    T padding tokens before the word carry the identity, so that circuits for different start states differ only in the
+    readout. `padding="constant"` gives them the constant map to the start state instead, as in the source. When
     the letters permute more than 16 states, maps of fewer points are composed if they tell all group elements apart
     (five points for the 120 states of S_5), and the last layer reads the state off them.
 
@@ -52,35 +53,35 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
             "states, try method 'auto'"
         )
     points, window = maps.shape[1], 1 << max(1, math.ceil(math.log2(max(length, 2))))
-    draft = Draft(machine.alphabet, length, anchors=window)
-    left = [draft.channel(f"earlier map of {point}") for point in range(points)]
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=window)
+    left = [circuit.channel(f"earlier map of {point}") for point in range(points)]
     right = []
     for point in range(points):
         filler = point if padding == "identity" else machine.start
-        right.append(draft.channel(f"map of {point}", letters=maps[:, point] + 1.0, anchors=filler + 1.0))
-    draft.circle_channels(math.pi / window)
+        right.append(circuit.channel(f"map of {point}", letters=maps[:, point] + 1.0, anchors=filler + 1.0))
+    circuit.circle_channels(math.pi / window)
     sharpness = 100 * window**2 * (math.log(points) + math.log(window))
-    for place in range(int(math.log2(window))):
-        layer = draft.layer(place)
+    for depth in range(int(math.log2(window))):
+        layer = circuit.layer(depth)
         layer.heads = [
-            draft.look_back(2**place, sharpness, right, left),
-            draft.look_back(0, sharpness, right, right),
+            circuit.look_back(2**depth, sharpness, right, left),
+            circuit.look_back(0, sharpness, right, right),
         ]
         layer.feed(compose_functions(points), left + right, right)
         layer.overwritten.update(left)
     state = right[machine.start % points]
     if fewer is None:
         # States are numbered from 1 inside the circuit.
-        draft.relabel(state, [q + 1 for q in range(points)], machine.labels.tolist())
+        circuit.relabel(state, [q + 1 for q in range(points)], machine.labels.tolist())
     else:
-        _read_group(draft, machine, maps, right, state)
-    note = f"scan: ⌈log₂ {length}⌉ = {draft.depth} layers compose maps of {points} points over windows that double"
-    return draft.build(state, machine.outputs, note)
+        _read_group(circuit, machine, maps, right, state)
+    note = f"scan: ⌈log₂ {length}⌉ = {circuit.depth} layers compose maps of {points} points over windows that double"
+    return to_theory(circuit.read_number(state, machine.outputs), note)
 
 
-@lru_cache(maxsize=32)  # the search does not depend on the start, and circuits are often wanted from every start
+@lru_cache(maxsize=32)  # the search does not depend on the start, and circuits are often built for every start
 def _fewer_points(letters: bytes, states: int) -> Int[np.ndarray, "letter point"] | None:
-    """Letters that permute more states than one wants to compose maps of, as permutations of fewer points.
+    """Letters that permute many states as permutations of fewer points, where that is possible.
 
     The points are the cosets of a large subgroup that contains no normal one: a faithful action.
     """
@@ -96,11 +97,11 @@ def _fewer_points(letters: bytes, states: int) -> Int[np.ndarray, "letter point"
     return np.array([coset[group.products[number[tuple(row)], cosets]] for row in maps.tolist()])
 
 
-def _read_group(draft: Draft, machine: Automaton, maps: np.ndarray, right: list[int], state: int) -> None:
+def _read_group(circuit: CircuitBuilder, machine: Automaton, maps: np.ndarray, right: list[int], state: int) -> None:
     """Let the last layer turn the map of points into the label of the state that the same element leads to."""
     semigroup = enumerate_semigroup(np.concatenate([maps, machine.maps + maps.shape[1]], 1))
     rows = semigroup.maps.astype(np.int64)
     labels = machine.labels[rows[:, maps.shape[1] + machine.start] - maps.shape[1]]
-    last = draft.layers[-1]
+    last = circuit.layers[-1]
     (network, read, _), *_ = last.pieces
     last.pieces = [(chain(network, tabulate(rows[:, : maps.shape[1]] + 1, labels)), read, [state])]

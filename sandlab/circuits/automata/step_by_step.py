@@ -7,11 +7,13 @@ import math
 import numpy as np
 import torch
 
-from sandlab.circuits.builder import Draft
+from sandlab.circuits.builder import CircuitBuilder
 from sandlab.circuits.gadgets import tabulate
+from sandlab.circuits.targets import to_theory
 from sandlab.errors import integer
 from sandlab.models.automata.theory import TheoryTransformer
-from sandlab.models.recurrent import RNN
+from sandlab.models.base import seeded
+from sandlab.models.recurrent import RNN, RNNLayer
 from sandlab.registry import register
 from sandlab.worlds.automata.machine import Automaton
 
@@ -22,24 +24,24 @@ __all__ = ["rnn_circuit", "sequential_circuit"]
 def sequential_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """T layers for T letters: in each layer every position takes the state of the one before it and moves once.
 
-    After ℓ layers positions up to ℓ are right. The anchor carries q_0. It is what the shortcuts save.
+    After ℓ layers positions up to ℓ are right. The anchor carries q_0. The shortcuts do better than this.
     """
     integer("length", length, 1)
-    draft = Draft(machine.alphabet, length, anchors=1)
-    # 0 stands for "nothing yet", so that states of positions whose turn has not come are harmless.
-    state = draft.channel("state", anchors=machine.start + 1.0)
-    letter = draft.channel("letter", letters=np.arange(machine.alphabet), anchors=float(machine.alphabet))
-    draft.circle_channels()
-    sharpness = 100 * draft.tokens**2 * (math.log(machine.states + 1) + math.log(draft.tokens))
+    circuit = CircuitBuilder(machine.alphabet, length, anchors=1)
+    # 0 means "not yet known", so that positions which have not been reached are harmless.
+    state = circuit.channel("state", anchors=machine.start + 1.0)
+    letter = circuit.channel("letter", letters=np.arange(machine.alphabet), anchors=float(machine.alphabet))
+    circuit.circle_channels()
+    sharpness = 100 * circuit.tokens**2 * (math.log(machine.states + 1) + math.log(circuit.tokens))
     rows = [(q + 1, s, machine.transitions[q][s] + 1) for q in range(machine.states) for s in range(machine.alphabet)]
     rows.append((machine.start + 1, machine.alphabet, machine.start + 1))
     table = np.array(rows)
-    for place in range(length):
-        layer = draft.layer(place)
-        layer.heads.append(draft.look_back(1, sharpness, [state], [state]))
+    for depth in range(length):
+        layer = circuit.layer(depth)
+        layer.heads.append(circuit.look_back(1, sharpness, [state], [state]))
         layer.feed(tabulate(table[:, :2], table[:, 2]), [state, letter], [state])
-    draft.relabel(state, [q + 1 for q in range(machine.states)], machine.labels.tolist())
-    return draft.build(state, machine.outputs, f"sequential: {length} layers, one letter each")
+    circuit.relabel(state, [q + 1 for q in range(machine.states)], machine.labels.tolist())
+    return to_theory(circuit.read_number(state, machine.outputs), f"sequential: {length} layers, one letter each")
 
 
 @register("circuits")
@@ -47,12 +49,14 @@ def rnn_circuit(machine: Automaton, length: int | None = None) -> RNN:
     """A recurrent network that steps through any word: z_{(q,σ)} = (h_q + u_σ − 1)₊ and h′ = D z.
 
     D_{q′,(q,σ)} = 1[δ(q,σ) = q′]; written as one recurrence on z with |Q||Σ| units. A unit that turns on after the
-    first step stands for "no longer at the start", since the hidden state begins at zero. Words may be of any length.
+    first step says "no longer at the start", since the hidden state begins at zero. Words may have any length; `length`
+    is not used.
     """
     pairs = machine.states * machine.alphabet
-    model = RNN(
-        vocab=machine.alphabet, width=pairs + 1, outputs=machine.outputs, embedding="one-hot", activation="relu"
-    ).double()
+    with seeded(0):
+        model = RNN(
+            vocab=machine.alphabet, width=pairs + 1, outputs=machine.outputs, embedding="one-hot", activation="relu"
+        ).double()
     q, letter = np.divmod(np.arange(pairs), machine.alphabet)
     follows = machine.table[q, letter]
     recurrent = np.zeros((pairs + 1, pairs + 1))
@@ -65,8 +69,9 @@ def rnn_circuit(machine: Automaton, length: int | None = None) -> RNN:
     readout[machine.labels[follows], np.arange(pairs)] = 1
     with torch.no_grad():
         layer = model.layers[0]
-        layer.weight.copy_(torch.as_tensor(recurrent))  # type: ignore[operator,union-attr]
-        layer.drive.weight.copy_(torch.as_tensor(drive))  # type: ignore[operator,union-attr]
-        layer.drive.bias.copy_(torch.as_tensor(bias))  # type: ignore[operator,union-attr]
+        assert isinstance(layer, RNNLayer) and layer.drive.bias is not None
+        layer.weight.copy_(torch.as_tensor(recurrent))
+        layer.drive.weight.copy_(torch.as_tensor(drive))
+        layer.drive.bias.copy_(torch.as_tensor(bias))
         model.unembed.weight.copy_(torch.as_tensor(readout))
     return model

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sandlab.circuits.dyck.relu_gadgets import look_up
+from sandlab.circuits.builder import CircuitBuilder, Head, Matrix
+from sandlab.circuits.gadgets import Network, look_up
+from sandlab.circuits.targets import Frame, to_balance
 from sandlab.errors import integer, number, require
 from sandlab.models.dyck.codes import BalanceTransformer, pair_code
 from sandlab.registry import register
@@ -67,110 +68,90 @@ def balanced_dyck(
     coordinates: Float[Tensor, "code code"] | None = None,
     floor: float = 1e-9,
 ) -> BalanceTransformer:
-    """The next-bracket law of bounded Dyck prefixes, exactly and at every length, with the given attention scores.
+    """The next-bracket probabilities of bounded Dyck prefixes, exact at every length, with the given attention scores.
 
     `scores` (key, query) between (type, depth) codes must be balanced; None is uniform attention. The value of a
     closing bracket is minus e^{a} times that of its opening one, a = score(open) − score(close), so matched pairs
     cancel and only the unmatched brackets are left, each in its own direction; a ReLU network with two hidden layers
-    reads the type on top of the stack and writes the law. However different two such attention maps look, both models
-    are perfect. `coordinates`: an invertible matrix whose rows are the codes' embeddings (None: one-hot ones); any
-    linearly independent embeddings will do. Source: Wen et al. 2023, Theorem 1 (sufficiency), with embeddings padded
-    so that the read-out does not see the last token's own coordinates.
+    reads the type on top of the stack and writes the probabilities. However different two such attention maps look,
+    both models are perfect. `coordinates`: an invertible matrix whose rows are the codes' embeddings (None: one-hot
+    ones); any linearly independent embeddings will do. Source: Wen et al. 2023, Theorem 1 (sufficiency), with
+    embeddings padded so that the readout does not see the coordinates of the last token.
     """
+    codes = 2 * types * depth + 1
+    circuit = _stack_circuit(
+        types, depth, opening, np.zeros((codes, codes)) if scores is None else scores.double().numpy()
+    )
+    frame = None
+    if coordinates is not None:
+        require(coordinates.shape == (codes, codes), "coordinates", tuple(coordinates.shape), f"({codes}, {codes})")
+        rows = np.eye(circuit.width)
+        rows[:codes, :codes] = coordinates.double().numpy()
+        frame = Frame.of(rows)
+    return to_balance([circuit], types=types, depth=depth, floor=floor, frame=frame)
+
+
+def _stack_circuit(types: int, depth: int, opening: float, scores: Matrix) -> CircuitBuilder:
+    """The layer of `balanced_dyck`: a block of one-hot codes and a block that attention writes the stack into."""
     integer("types", types, low=1)
     integer("depth", depth, low=1)
     number("opening", opening, low=0.0, high=1.0)
     codes, pairs = 2 * types * depth + 1, types * depth
-    scores = torch.zeros(codes, codes, dtype=torch.float64) if scores is None else scores.double()
-    require(scores.shape == (codes, codes), "scores", tuple(scores.shape), f"({codes}, {codes})")
-    width = codes + pairs + 1
-    model = BalanceTransformer(
-        types=types,
-        depth=depth,
-        widths=(width, 2 * types),
-        hidden=((2 * pairs + codes, types * max(depth - 1, 0) + codes),),
-        floor=floor,
-    ).double()
-    basis = _helmert(pairs + 1)
-    layer: Any = model.layers[0]
-    with torch.no_grad():
-        model.embedding.copy_(torch.eye(codes, width, dtype=torch.float64))
-        layer.score.zero_()
-        layer.score[:codes, :codes] = scores
-        layer.value.zero_()
-        offsets = _offsets(scores, types, depth)
-        for place, (kind, level) in enumerate(_pairs(types, depth)):
-            code = pair_code(kind, level, depth)
-            layer.value[codes:, code] = basis[place]
-            layer.value[codes:, code + 1] = -offsets[place].exp() * basis[place]
-        _read_stack(layer.maps, basis, codes, types, depth, _threshold(scores, types, depth))
-        _write_law(layer.maps[-1], codes, types, depth, opening)
-        if coordinates is not None:
-            _change_coordinates(model, coordinates.double(), codes)
-    return model
-
-
-def _change_coordinates(model: BalanceTransformer, rows: Tensor, codes: int) -> None:
-    """Embed code c as row c instead of a unit vector, and let everything that reads the stream read it that way."""
-    require(rows.shape == (codes, codes), "coordinates", tuple(rows.shape), f"({codes}, {codes})")
-    back = torch.linalg.inv(rows)  # a stream e = rows[c] is taken back to the unit vector of c by e ↦ e · back
-    layer: Any = model.layers[0]
-    model.embedding[:, :codes] = rows
-    layer.score[:codes, :codes] = back @ layer.score[:codes, :codes] @ back.mT
-    layer.value[:, :codes] = layer.value[:, :codes] @ back.mT
-    layer.maps[0].weight[:, :codes] = layer.maps[0].weight[:, :codes] @ back.mT
+    require(scores.shape == (codes, codes), "scores", scores.shape, f"({codes}, {codes})")
+    circuit = CircuitBuilder(codes, 1)
+    code, stack = circuit.channels("code", codes, letters=np.eye(codes)), circuit.channels("stack", pairs + 1)
+    basis, offsets = _helmert(pairs + 1), _offsets(scores, types, depth)
+    value = np.zeros((codes, pairs + 1))
+    for direction, offset, (kind, level) in zip(basis, offsets, _pairs(types, depth)):
+        opened = pair_code(kind, level, depth)
+        value[opened], value[opened + 1] = direction, -np.exp(offset) * direction
+    layer = circuit.layer(0)
+    layer.heads = [
+        Head(
+            query=[(code, range(codes), scores.T)],
+            key=[(code, range(codes), 1.0)],
+            value=[(code, range(pairs + 1), value)],
+            output=[(stack, range(pairs + 1), 1.0)],
+        )
+    ]
+    network = _stack_network(basis, types, depth, opening, _threshold(scores, types, depth))
+    layer.feed(network, [*stack, *code], range(2 * types))
+    return circuit
 
 
 @register("circuits")
 def uniform_dyck(
     types: int = 2, depth: int = 4, opening: float = 0.5, *, rng: torch.Generator | None = None
 ) -> BalanceTransformer:
-    """The same law from plain tokens with uniform attention in both layers and no positions (Corollary 1).
+    """The same probabilities from plain tokens with uniform attention in both layers and no positions (Corollary 1).
 
     Layer 1 averages +1 for opening, −1 for closing brackets and 1 for START; the norm turns (depth, 1)/(n+1) into a
     direction that tells the depth whatever n is, and a look-up network writes the (type, depth) embedding. Layer 2 is
     `balanced_dyck` with zero scores. A start token and the causal mask are needed.
     """
-    second = balanced_dyck(types, depth, opening)
     codes, tokens = 2 * types * depth + 1, 2 * types + 1
-    width = second.config.widths[0]
-    value = torch.zeros(tokens, tokens, dtype=torch.float64)
-    value[0, 0 : 2 * types : 2], value[0, 1 : 2 * types : 2], value[1, 2 * types] = 1.0, -1.0, 1.0
-    points, targets = [], []
+    second = _stack_circuit(types, depth, opening, np.zeros((codes, codes)))
+    first = CircuitBuilder(tokens, 1)
+    token = first.channels("token", tokens, letters=np.eye(tokens))
+    value = np.zeros((tokens, 2))
+    value[0:-1:2, 0], value[1:-1:2, 0], value[-1, 1] = 1.0, -1.0, 1.0
+    points = []
     for code in range(codes):
-        token, after = _token_and_depth(code, types, depth)
-        mixed = torch.zeros(tokens, dtype=torch.float64)
-        mixed[0], mixed[1] = after, 1.0
+        number_of, after = _token_and_depth(code, types, depth)
+        mixed = np.zeros(tokens)
+        mixed[:2] = after, 1.0
         centred = mixed - mixed.mean()
-        points.append(centred / centred.norm() + torch.eye(tokens, dtype=torch.float64)[token])
-        targets.append(torch.eye(codes, width, dtype=torch.float64)[code])
-    table = look_up(torch.stack(points), torch.stack(targets), rng=rng)
-    model = BalanceTransformer(
-        types=types,
-        depth=depth,
-        coding="tokens",
-        widths=(tokens, width, 2 * types),
-        hidden=(tuple(table.widths), second.config.hidden[0]),
-    ).double()
-    first, last = (model.layers[0], model.layers[1])
-    with torch.no_grad():
-        model.embedding.copy_(torch.eye(tokens, dtype=torch.float64))
-        layer: Any = first
-        layer.score.zero_()
-        layer.value.copy_(value)
-        for linear_map, weight, bias in zip(layer.maps, table.weights, table.biases):
-            linear_map.weight.copy_(weight)
-            linear_map.bias.copy_(bias)
-        last.load_state_dict(second.layers[0].state_dict())
-    return model
+        points.append(centred / np.linalg.norm(centred) + np.eye(tokens)[number_of])
+    first.layer(0).heads = [Head(value=[(token, range(2), value)], output=[(token[:2], range(2), 1.0)])]
+    first.layer(0).feed(look_up(points, np.eye(codes, second.width), rng=rng), token, range(second.width))
+    return to_balance([first, second], types=types, depth=depth, coding="tokens")
 
 
 def zero_head(model: BalanceTransformer) -> BalanceTransformer:
     """The model with its last map set to zero: the output is zero whatever attention does (Proposition 6)."""
-    layer: Any = model.layers[-1]
     with torch.no_grad():
-        layer.maps[-1].weight.zero_()
-        layer.maps[-1].bias.zero_()
+        for parameter in model.layers[-1].maps[-1].parameters():
+            parameter.zero_()
     return model
 
 
@@ -183,75 +164,66 @@ def _token_and_depth(code: int, types: int, depth: int) -> tuple[int, int]:
     return 2 * kind + closing, level + 1 - closing
 
 
-def _helmert(size: int) -> Float[Tensor, "rest size"]:
+def _helmert(size: int) -> Float[np.ndarray, "rest size"]:
     """An orthonormal basis of the vectors of `size` numbers that sum to zero."""
-    rows = torch.zeros(size - 1, size, dtype=torch.float64)
-    for place in range(1, size):
-        rows[place - 1, :place] = 1.0
-        rows[place - 1, place] = -place
-    return rows / rows.norm(dim=1, keepdim=True)
+    rows = np.tril(np.ones((size - 1, size)))
+    rows[np.arange(size - 1), np.arange(1, size)] = -np.arange(1, size)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _offsets(scores: Tensor, types: int, depth: int) -> Float[Tensor, "pair"]:
+def _offsets(scores: Matrix, types: int, depth: int) -> Float[np.ndarray, "pair"]:
     """a of each pair: score(open) − score(close) at the closing queries (any of them, by balance)."""
-    level = min(2, depth)
-    query = pair_code(0, level, depth) + 1
-    opens = torch.tensor([pair_code(kind, level, depth) for kind, level in _pairs(types, depth)])
+    query = pair_code(0, min(2, depth), depth) + 1
+    opens = np.array([pair_code(kind, level, depth) for kind, level in _pairs(types, depth)])
     return scores[opens, query] - scores[opens + 1, query]
 
 
-def _threshold(scores: Tensor, types: int, depth: int) -> float:
+def _threshold(scores: Matrix, types: int, depth: int) -> float:
     """Half of the smallest share that an unmatched bracket can have of the output's length, over queries and stacks."""
     smallest = 1.0
     for kind in range(types):
         for level in range(2, depth + 1):
             query = pair_code(kind, level, depth) + 1
-            weights = torch.stack(
-                [scores[[pair_code(t, e, depth) for t in range(types)], query].exp() for e in range(1, level)]
-            )
-            for place in range(level - 1):
-                least = weights[place].min()
-                rest = weights.amax(1).square().sum() - weights[place].max().square()
-                smallest = min(smallest, float(least / (least.square() + rest).sqrt()))
+            keys = [[pair_code(other, below, depth) for other in range(types)] for below in range(1, level)]
+            weights = np.exp(scores[keys, query])
+            largest = np.square(weights.max(1))
+            for least, rest in zip(weights.min(1), largest.sum() - largest):
+                smallest = min(smallest, float(least / np.sqrt(least**2 + rest)))
     return smallest / 2
 
 
-def _read_stack(maps: Any, basis: Tensor, codes: int, types: int, depth: int, threshold: float) -> None:
-    """First map: the coordinates along each pair's direction, and the last token; second: the type on top."""
-    pairs = types * depth
-    first, second = maps[0], maps[1]
-    for linear_map in (first, second):
-        linear_map.weight.zero_()
-        linear_map.bias.zero_()
-    first.weight[:pairs, codes:] = basis
-    first.weight[pairs : 2 * pairs, codes:] = basis
-    first.bias[pairs : 2 * pairs] = -threshold
-    first.weight[2 * pairs :, :codes] = torch.eye(codes, dtype=torch.float64)
-    tops = types * max(depth - 1, 0)
-    for place, (kind, level) in enumerate((k, d) for k in range(types) for d in range(1, depth)):
+def _stack_network(basis: Matrix, types: int, depth: int, opening: float, threshold: float) -> Network:
+    """(stack, code of the last token) ↦ probabilities of the next bracket.
+
+    Hidden 1: the coordinates along each pair's direction, the same minus the threshold, and the code; hidden 2: which
+    bracket is on top of the stack after a closing one, and the code.
+    """
+    pairs, codes, tops = types * depth, 2 * types * depth + 1, types * (depth - 1)
+    first = np.zeros((2 * pairs + codes, pairs + 1 + codes))
+    first[:pairs, : pairs + 1] = first[pairs : 2 * pairs, : pairs + 1] = basis
+    first[2 * pairs :, pairs + 1 :] = np.eye(codes)
+    second = np.zeros((tops + codes, len(first)))
+    for top, (kind, level) in enumerate((k, d) for k in range(types) for d in range(1, depth)):
         pair = kind * depth + level - 1
-        second.weight[place, pair] = 1 / threshold
-        second.weight[place, pairs + pair] = -1 / threshold
+        second[top, pair], second[top, pairs + pair] = 1 / threshold, -1 / threshold
         for other in range(types):  # the last token closes a pair of the level above: this bracket is on top
-            second.weight[place, 2 * pairs + pair_code(other, level + 1, depth) + 1] = 1.0
-        second.bias[place] = -1.0
-    second.weight[tops:, 2 * pairs :] = torch.eye(codes, dtype=torch.float64)
+            second[top, 2 * pairs + pair_code(other, level + 1, depth) + 1] = 1.0
+    second[tops:, 2 * pairs :] = np.eye(codes)
+    biases = np.repeat([0.0, -threshold, 0.0], [pairs, pairs, codes]), np.repeat([-1.0, 0.0], [tops, codes])
+    return Network([first, second, _readout(types, depth, opening, tops)], biases)
 
 
-def _write_law(last: Any, codes: int, types: int, depth: int, opening: float) -> None:
-    """Linear read-out: the law of the next bracket from the last token and the type on top of the stack."""
-    tops = types * max(depth - 1, 0)
-    last.weight.zero_()
-    last.bias.zero_()
+def _readout(types: int, depth: int, opening: float, tops: int) -> Matrix:
+    """Linear readout: the distribution of the next bracket from the last token and the bracket on top of the stack."""
+    last = np.zeros((2 * types, tops + 2 * types * depth + 1))
     opens = slice(0, 2 * types, 2)
-    last.weight[opens, tops + codes - 1] = 1 / types
+    last[opens, -1] = 1 / types
     for kind in range(types):
-        for level in range(1, depth):
-            last.weight[2 * kind + 1, kind * (depth - 1) + level - 1] = 1 - opening
+        last[2 * kind + 1, kind * (depth - 1) : (kind + 1) * (depth - 1)] = 1 - opening
         for level in range(1, depth + 1):
-            opened, closed = tops + pair_code(kind, level, depth), tops + pair_code(kind, level, depth) + 1
-            after = level - 1
-            last.weight[opens, closed] = 1 / types if after == 0 else opening / types
-            last.weight[2 * kind + 1, opened] = 1.0 if level == depth else 1 - opening
+            opened = tops + pair_code(kind, level, depth)
+            last[opens, opened + 1] = 1 / types if level == 1 else opening / types
+            last[2 * kind + 1, opened] = 1.0 if level == depth else 1 - opening
             if level < depth:
-                last.weight[opens, opened] = opening / types
+                last[opens, opened] = opening / types
+    return last

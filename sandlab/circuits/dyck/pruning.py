@@ -1,8 +1,8 @@
-"""Pruning a random network into a given one: what a single weight matrix looks like says nothing of the function.
+"""Pruning a random network into a given one: a single weight matrix says nothing about the function.
 
 Nonstructural pruning sets entries of a random matrix to zero and keeps the others. With enough random entries a subset
-sums to any number, so every layer of a target transformer hides in a larger random one (Wen et al. 2023, Theorem 3 and
-Corollary 3; the subset-sum argument is Pensia et al. 2020).
+sums to any number, so every layer of a target transformer is contained in a larger random one (Wen et al. 2023,
+Theorem 3 and Corollary 3; the subset-sum argument is Pensia et al. 2020).
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from jaxtyping import Float
 
-from sandlab.circuits.dyck.relu_gadgets import linear_as_relu
+from sandlab.circuits.gadgets import Network, linear_as_relu
 from sandlab.errors import BadInput, integer, require
+from sandlab.models.attention import attention_pattern, causal_mask
 from sandlab.registry import register
 
 __all__ = [
-    "Pruned",
+    "SharedMatrix",
     "TheoryLayerWeights",
     "layer_output",
     "prune_bilinear",
@@ -33,7 +36,8 @@ __all__ = [
 ]
 
 
-_ENOUGH = 26  # units per entry that the search looks at: errors near 1e-7, 2^13 sums on each side
+_ENOUGH = 26  # units per entry that the search considers: errors near 1e-7, 2^13 sums on each side
+Matrix = Float[np.ndarray, "row column"]
 
 
 def subset_sum(values: np.ndarray, target: float) -> np.ndarray:
@@ -42,38 +46,22 @@ def subset_sum(values: np.ndarray, target: float) -> np.ndarray:
     half = len(values) // 2
     left, right = _all_sums(values[:half]), _all_sums(values[half:])
     order = np.argsort(right)
-    place = np.searchsorted(right[order], target - left)
-    near = np.clip(np.stack([place - 1, place]), 0, len(right) - 1)
+    index = np.searchsorted(right[order], target - left)
+    near = np.clip(np.stack([index - 1, index]), 0, len(right) - 1)
     gap = np.abs(left + right[order][near] - target)
     side, row = np.unravel_index(int(gap.argmin()), gap.shape)
     bits = np.concatenate([_bits(int(row), half), _bits(int(order[near[side, row]]), len(values) - half)])
     return bits.astype(bool)
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """Matrices W₁, …, W_L after pruning (each entry is the random one or 0), applied as W_L φ(… φ(W₁ x))."""
-
-    matrices: tuple[np.ndarray, ...]
-    relu: bool
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """On columns: x is (inputs, n)."""
-        for place, matrix in enumerate(self.matrices):
-            x = matrix @ x
-            if self.relu and place + 1 < len(self.matrices):
-                x = np.maximum(x, 0)
-        return x
-
-
 @register("circuits")
-def prune_linear(target: np.ndarray, copies: int, *, rng: np.random.Generator, relu: bool = False) -> Pruned:
+def prune_linear(target: Matrix, copies: int, *, rng: np.random.Generator, relu: bool = False) -> Network:
     """A two-layer random net with `copies` hidden units per input, pruned so that it computes `target` x.
 
     Hidden unit (j, s) keeps only its weight from input j; for each output i a subset S_ij of the units (j, ·) is kept
     with Σ_{s∈S_ij} W₂[i,(j,s)] W₁[(j,s),j] ≈ target_ij. With `relu`, positive and negative first weights see the
-    positive and the negative part of the input, and each group must do the job alone. The error falls exponentially
-    in `copies`.
+    positive and the negative part of the input, and each group must suffice. The error decreases exponentially in
+    `copies`.
     """
     integer("copies", copies, low=2)
     outputs, inputs = target.shape
@@ -88,26 +76,24 @@ def prune_linear(target: np.ndarray, copies: int, *, rng: np.random.Generator, r
     spread = np.zeros((inputs * copies, inputs))
     for j in range(inputs):
         spread[j * copies : (j + 1) * copies, j] = first[j]
-    return Pruned((spread, (second * kept).reshape(outputs, -1)), relu)
+    return Network([spread, (second * kept).reshape(outputs, -1)], activations=["relu" if relu else "identity"])
 
 
-def prune_mlp(first: np.ndarray, second: np.ndarray, copies: int, *, rng: np.random.Generator) -> Pruned:
+def prune_mlp(target: Network, copies: int, *, rng: np.random.Generator) -> Network:
     """W₂ ReLU(W₁ x) from four random layers: each of the two maps is a pruned ReLU pair."""
-    lower = prune_linear(first, copies, rng=rng, relu=True)
-    upper = prune_linear(second, copies, rng=rng, relu=True)
-    return Pruned(lower.matrices + upper.matrices, relu=True)
+    lower, upper = (prune_linear(weight, copies, rng=rng, relu=True) for weight in target.weights)
+    return Network(lower.weights + upper.weights)
 
 
 @register("circuits")
-def prune_bilinear(target: np.ndarray, copies: int, *, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def prune_bilinear(target: Matrix, copies: int, *, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Key and query matrices, pruned from random ones, with Kᵀ Q ≈ target; hidden units are attention dimensions."""
-    pruned = prune_linear(target, copies, rng=rng)
-    query, key_transposed = pruned.matrices
+    query, key_transposed = prune_linear(target, copies, rng=rng).weights
     return key_transposed.T.copy(), query
 
 
-def prune_value(random: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep `size` entries above ½ at rows 0…size−1 and rising columns of the right half: a scaled shift of coordinates.
+def prune_value(random: Matrix, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep `size` entries above ½ in rows 0…size−1 and increasing columns of the right half: a scaled shift.
 
     Returns the chosen columns and the kept entries.
     """
@@ -128,33 +114,33 @@ def prune_value(random: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 class TheoryLayerWeights:
     """One layer g(LN_C(W_V X σ(mask + (W_K X)ᵀ W_Q X)) + X), columns are positions, g a bias-free ReLU network."""
 
-    key: np.ndarray
-    query: np.ndarray
-    value: np.ndarray
-    mlp: tuple[np.ndarray, ...]
+    key: Matrix
+    query: Matrix
+    value: Matrix
+    mlp: Network
     floor: float = 0.1
 
 
 def random_layer(width: int, attention: int, hidden: int, *, rng: np.random.Generator) -> TheoryLayerWeights:
     """A target layer with every matrix of spectral norm at most 1 and a two-layer ReLU network of width `hidden`."""
 
-    def bounded(rows: int, columns: int) -> np.ndarray:
+    def bounded(rows: int, columns: int) -> Matrix:
         matrix = rng.normal(size=(rows, columns))
         return matrix / np.linalg.norm(matrix, 2)
 
-    mlp = (bounded(hidden, width), bounded(width, hidden))
+    mlp = Network([bounded(hidden, width), bounded(width, hidden)])
     return TheoryLayerWeights(bounded(attention, width), bounded(attention, width), bounded(width, width), mlp)
 
 
-def layer_output(layer: TheoryLayerWeights, x: np.ndarray) -> np.ndarray:
-    """The layer's output on columns x (width, positions); key i and query j meet when i ≤ j."""
-    scores = (layer.key @ x).T @ (layer.query @ x)
-    scores = np.where(np.triu(np.ones_like(scores)) > 0, scores, -np.inf)
-    weights = np.exp(scores - scores.max(0))
-    mixed = layer.value @ x @ (weights / weights.sum(0))
-    centred = mixed - mixed.mean(0)
-    normal = centred / np.maximum(np.linalg.norm(centred, axis=0), layer.floor)
-    return Pruned(layer.mlp, relu=True)(normal + x)
+def layer_output(layer: TheoryLayerWeights, x: Float[np.ndarray, "width time"]) -> Float[np.ndarray, "width time"]:
+    """The layer's output on columns x; key i and query j meet when i ≤ j."""
+    rows = torch.as_tensor(x.T)
+    query, key, value = (rows @ torch.as_tensor(part).mT for part in (layer.query, layer.key, layer.value))
+    scores = query @ key.mT
+    z = attention_pattern(scores, causal_mask(scores)) @ value
+    centred = z - z.mean(-1, keepdim=True)
+    normal = centred / centred.norm(dim=-1, keepdim=True).clamp(min=layer.floor)
+    return layer.mlp(normal + rows).mT.numpy()
 
 
 @register("circuits")
@@ -164,7 +150,7 @@ def prune_layer(
     """Two layers of a random transformer, pruned so that together they compute the target layer.
 
     The first one's value matrix is pruned to 0 and its feed-forward to X ↦ [X ; D⁻¹ P⊥ W_V X ; 0], where D are the
-    entries kept in the second one's value matrix, which then writes P⊥ W_V X beside X. Keys and queries of the second
+    entries kept in the second one's value matrix, which then writes P⊥ W_V X next to X. Keys and queries of the second
     are pruned to the target's bilinear form, its feed-forward to the target's. The rows beyond the target's are 0.
     """
     size = target.value.shape[0]
@@ -175,17 +161,13 @@ def prune_layer(
     prepare = np.zeros((width, width))
     prepare[:size, :size] = np.eye(size)
     prepare[columns, :size] = centre @ target.value / entries[:, None]
-    first_mlp = _prune_embedded(prepare[:, :size], width, relu_copies, rng)
+    first_mlp = _widen(_prune_map(prepare[:, :size], relu_copies, rng), width)
     key, query = prune_bilinear(target.key.T @ target.query, linear_copies, rng=rng)
-    second_mlp = prune_mlp(target.mlp[0], target.mlp[1], relu_copies, rng=rng).matrices
+    second_mlp = prune_mlp(target.mlp, relu_copies, rng=rng)
     nothing = np.zeros((1, width))
     before = TheoryLayerWeights(nothing, nothing, np.zeros((width, width)), first_mlp, target.floor)
     after = TheoryLayerWeights(
-        _pad(key, None, width),
-        _pad(query, None, width),
-        value,
-        (_pad(second_mlp[0], None, width), *second_mlp[1:-1], _pad(second_mlp[-1], width, None)),
-        target.floor,
+        _pad(key, None, width), _pad(query, None, width), value, _widen(second_mlp, width), target.floor
     )
     return before, after
 
@@ -200,7 +182,7 @@ def prune_identity(
     keep = np.zeros((width, size))
     keep[:size] = np.eye(size)
     nothing = np.zeros((1, width))
-    mlp = _prune_embedded(keep, width, relu_copies, rng)
+    mlp = _widen(_prune_map(keep, relu_copies, rng), width)
     return TheoryLayerWeights(nothing, nothing, np.zeros((width, width)), mlp, floor)
 
 
@@ -216,7 +198,7 @@ def prune_transformer(
     """A random transformer of 4L layers, pruned into a given one of L layers (Theorem 3).
 
     Each target layer takes two random layers, the other 2L are pruned to the identity. Inputs have the target's
-    coordinates first and zeros behind them; so have the outputs.
+    coordinates first, followed by zeros; so have the outputs.
     """
     require(len(targets) >= 1, "targets", len(targets), "at least one layer")
     size = targets[0].value.shape[0]
@@ -228,46 +210,52 @@ def prune_transformer(
     return layers
 
 
-def shared_matrix(size: int, *, rng: np.random.Generator, copies: int = 96) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class SharedMatrix:
     """Two functions whose pruned networks share a matrix entry by entry: identity and a swap of two coordinates.
 
-    Both are a pruned ReLU pair followed by a pruned ReLU pair. The first pair computes the identity in both, so its
-    two matrices are the same; only the second pair differs (Corollary 3).
+    shared                         the matrix
+    identity_error, swap_error     largest relative error of each network on random inputs
+    identity_last, swap_last       their last matrices, which differ
+    """
+
+    shared: Matrix
+    identity_error: float
+    swap_error: float
+    identity_last: Matrix
+    swap_last: Matrix
+
+
+def shared_matrix(size: int, *, rng: np.random.Generator, copies: int = 96) -> SharedMatrix:
+    """Identity and swap, each a pruned ReLU pair followed by a pruned ReLU pair (Corollary 3).
+
+    The first pair computes the identity in both, so its two matrices are the same; only the second pair differs.
     """
     eye = np.eye(size)
     swap = eye[[1, 0, *range(2, size)]]
-    common = _prune_embedded(eye, size, copies, rng)
-    ends = {name: _prune_embedded(map_, size, copies, rng) for name, map_ in (("identity", eye), ("swap", swap))}
-    tests = rng.normal(size=(size, 200))
-    errors = {}
-    for name, map_ in (("identity", eye), ("swap", swap)):
-        found = Pruned(ends[name], relu=True)(Pruned(common, relu=True)(tests))
-        errors[name] = np.linalg.norm(found - map_ @ tests, axis=0) / np.linalg.norm(tests, axis=0)
-    return {
-        "shared": common[1],
-        "identity_error": errors["identity"].max(),
-        "swap_error": errors["swap"].max(),
-        "identity_last": ends["identity"][-1],
-        "swap_last": ends["swap"][-1],
-    }
+    common = _prune_map(eye, copies, rng)
+    ends = [_prune_map(target, copies, rng) for target in (eye, swap)]
+    tests = torch.as_tensor(rng.normal(size=(size, 200)).T)
+    identity_error, swap_error = (
+        float(((end(common(tests)) - tests @ torch.as_tensor(target).mT).norm(dim=-1) / tests.norm(dim=-1)).max())
+        for end, target in zip(ends, (eye, swap))
+    )
+    return SharedMatrix(common.weights[1], identity_error, swap_error, ends[0].weights[-1], ends[1].weights[-1])
 
 
-def _prune_embedded(target: np.ndarray, width: int, copies: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Four pruned layers that compute a linear map of the first coordinates (its other inputs are cut off)."""
-    split = _linear_pair(target)
-    matrices = prune_mlp(split[0], split[1], copies, rng=rng).matrices
-    return (_pad(matrices[0], None, width), *matrices[1:])
+def _prune_map(target: Matrix, copies: int, rng: np.random.Generator) -> Network:
+    """Four pruned layers that compute a linear map."""
+    return prune_mlp(linear_as_relu(target), copies, rng=rng)
 
 
-def _linear_pair(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    import torch
+def _widen(network: Network, width: int) -> Network:
+    """The network on the first coordinates of a stream: further inputs are cut off, further outputs are 0."""
+    first, *inner, last = network.weights
+    return Network([_pad(first, None, width), *inner, _pad(last, width, None)])
 
-    network = linear_as_relu(torch.from_numpy(np.ascontiguousarray(target)))
-    return network.weights[0].numpy(), network.weights[1].numpy()
 
-
-def _balanced_signs(inputs: int, copies: int, rng: np.random.Generator) -> np.ndarray:
-    """Random first weights, drawn again for inputs with fewer than a third of either sign: those would be stuck."""
+def _balanced_signs(inputs: int, copies: int, rng: np.random.Generator) -> Matrix:
+    """Random first weights, redrawn for inputs with fewer than a third of either sign, which would be stuck."""
     first = rng.uniform(-1, 1, (inputs, copies))
     while True:
         positive = (first > 0).sum(1)
@@ -284,10 +272,10 @@ def _prunable_value(width: int, size: int, rng: np.random.Generator) -> tuple[np
             return prune_value(rng.uniform(-1, 1, (width, width)), size)
         except BadInput:
             continue
-    raise BadInput(f"no random matrix of width {width} can carry {size} coordinates: take a wider random model")
+    raise BadInput(f"no random matrix of width {width} can hold {size} coordinates: take a wider random model")
 
 
-def _pad(matrix: np.ndarray, rows: int | None, columns: int | None) -> np.ndarray:
+def _pad(matrix: Matrix, rows: int | None, columns: int | None) -> Matrix:
     padded = np.zeros((rows or matrix.shape[0], columns or matrix.shape[1]))
     padded[: matrix.shape[0], : matrix.shape[1]] = matrix
     return padded

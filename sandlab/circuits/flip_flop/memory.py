@@ -1,13 +1,16 @@
-"""Exact transformers for flip-flop languages (Liu et al. 2023, Propositions 3 and Lemma on the memory unit)."""
+"""Exact transformers for flip-flop languages (Liu et al. 2023, Proposition 3 and the lemma on the memory unit)."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
-import torch
+import numpy as np
 
 from sandlab.circuits.automata.step_by_step import rnn_circuit
+from sandlab.circuits.builder import CircuitBuilder, Entries, Head
+from sandlab.circuits.gadgets import Network
+from sandlab.circuits.targets import to_transformer
 from sandlab.errors import integer, require
 from sandlab.models.recurrent import RNN
 from sandlab.models.transformer import Transformer
@@ -15,8 +18,6 @@ from sandlab.registry import register
 from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["flip_flop_parser", "flip_flop_transformer", "memory_transformer", "parser_machine"]
-
-WRITE_FLAG, OTHER_FLAG, BIT_0, BIT_1, ONE, PLACE, MARK, ANSWER = range(8)
 
 
 @register("circuits")
@@ -26,7 +27,7 @@ def flip_flop_transformer(length: int, *, sharpness: float | None = None) -> Tra
     Layer 1 marks a token when it or its predecessor is w: scores (c/T)(1.5·1[x_j = w] + j) let position i attend to
     i−1 if that is a write, else to itself. Layer 2 scores c(mark_j + j/T): its winner is the latest marked position,
     the symbol of the most recent write, whose bit it copies. Between them a width-3 feed-forward block rounds,
-    φ(z) = 4(ReLU(z − ⅜) − ReLU(z − ⅝)), so nothing of the softmax's softness is left.
+    φ(z) = 4(ReLU(z − ⅜) − ReLU(z − ⅝)), so the result is exact although softmax is not.
 
     `sharpness` is c; c = 2T ln(16T) keeps the stray mass of both layers below ⅛. With c well below T the circuit
     fails: half of all reads are wrong at c = T, T = 512. No norm, no score scaling, causal mask needed. The tokens are
@@ -36,26 +37,16 @@ def flip_flop_transformer(length: int, *, sharpness: float | None = None) -> Tra
     """
     integer("length", length, low=2)
     c = 2 * length * math.log(16 * length) if sharpness is None else sharpness
-    model = _skeleton(vocab=5, length=length, layers=2, width=8, outputs=5)
-    tokens = [(WRITE_FLAG,), (OTHER_FLAG,), (OTHER_FLAG,), (BIT_0,), (BIT_1,)]
-    with torch.no_grad():
-        for token, flags in enumerate(tokens):
-            model.embedding.weight[token, [*flags, ONE]] = 1.0
-        model.position.weight[:, PLACE] = torch.arange(1, length + 1) / length
-        first, second = _layers(model)
-        _ask_everywhere(first, ONE)
-        first.attention.key.weight[0, WRITE_FLAG] = 1.5 * c / length
-        first.attention.key.weight[1, PLACE] = c
-        _carry(first, WRITE_FLAG, MARK)
-        _round(first, MARK)
-        _ask_everywhere(second, ONE)
-        second.attention.key.weight[0, MARK] = c
-        second.attention.key.weight[1, PLACE] = c
-        _carry(second, BIT_1, ANSWER)
-        _round(second, ANSWER)
-        model.unembed.weight[:, ONE] = torch.tensor([-50.0, -50.0, -50.0, 25.0, -25.0])
-        model.unembed.weight[:, ANSWER] = torch.tensor([0.0, 0.0, 0.0, -50.0, 50.0])
-    return model
+    circuit = CircuitBuilder(5, length)
+    write = circuit.channel("write", letters=[1, 0, 0, 0, 0])
+    circuit.channel("read or ignore", letters=[0, 1, 1, 0, 0])
+    _, bit = circuit.channels("bit", 2, letters=np.eye(5)[:, 3:])
+    one, late = _common_channels(circuit)
+    mark, answer = circuit.channel("mark"), circuit.channel("answer")
+    _copy_latest(circuit, 0, [(write, 0, 1.5 * c / length), (late, 1, c)], [write], [mark])
+    _copy_latest(circuit, 1, [(mark, 0, c), (late, 1, c)], [bit], [answer])
+    circuit.read_out([one, answer], np.array([[-50.0, 0.0]] * 3 + [[25.0, -50.0], [-25.0, 50.0]]))
+    return to_transformer(circuit)
 
 
 @register("circuits")
@@ -70,24 +61,14 @@ def memory_transformer(length: int, symbols: int = 2, *, sharpness: float | None
     integer("symbols", symbols, low=2)
     c = length * math.log(16 * symbols * length) if sharpness is None else sharpness
     require(c > 0, "sharpness", c, "above 0")
-    idle, one, place, answer = symbols, symbols + 1, symbols + 2, symbols + 3
-    model = _skeleton(vocab=symbols + 1, length=length, layers=1, width=2 * symbols + 3, outputs=symbols)
-    with torch.no_grad():
-        model.embedding.weight[:, one] = 1.0
-        model.embedding.weight[0, idle] = 1.0
-        for symbol in range(symbols):
-            model.embedding.weight[symbol + 1, symbol] = 1.0
-        model.position.weight[:, place] = torch.arange(1, length + 1) / length
-        (layer,) = _layers(model)
-        _ask_everywhere(layer, one)
-        layer.attention.key.weight[0, idle] = -2 * c
-        layer.attention.key.weight[1, place] = c
-        for symbol in range(symbols):
-            layer.attention.value.weight[symbol, symbol] = 1.0
-            layer.attention.output.weight[answer + symbol, symbol] = 1.0
-        _round(layer, *range(answer, answer + symbols))
-        model.unembed.weight[:, answer:] = 50.0 * torch.eye(symbols, dtype=torch.float64)
-    return model
+    circuit = CircuitBuilder(symbols + 1, length)
+    symbol = circuit.channels("symbol", symbols, letters=np.eye(symbols + 1)[:, 1:])
+    idle = circuit.channel("no-op", letters=np.eye(symbols + 1)[0])
+    _, late = _common_channels(circuit)
+    answer = circuit.channels("answer", symbols)
+    _copy_latest(circuit, 0, [(idle, 0, -2 * c), (late, 1, c)], symbol, answer)
+    circuit.read_out(answer, 50.0 * np.eye(symbols))
+    return to_transformer(circuit)
 
 
 def parser_machine() -> Automaton:
@@ -111,50 +92,20 @@ def flip_flop_parser() -> RNN:
     return rnn_circuit(parser_machine())
 
 
-def _skeleton(*, vocab: int, length: int, layers: int, width: int, outputs: int) -> Transformer:
-    """A float64 transformer with all weights zero: softmax attention without scaling, ReLU blocks, no norm."""
-    head_width = max(2, outputs) if layers == 1 else 2
-    rounded = outputs if layers == 1 else 1
-    model = Transformer(
-        vocab=vocab,
-        outputs=outputs,
-        length=length,
-        layers=layers,
-        heads=1,
-        width=width,
-        head_width=head_width,
-        mlp="relu",
-        mlp_width=3 * rounded,
-        norm="none",
-        positions="learned",
-        scale=1.0,
-    ).double()
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.zero_()
-    return model
+def _common_channels(circuit: CircuitBuilder) -> tuple[int, int]:
+    """A channel "one" that is always 1, and one that holds j/T at position j (from 1)."""
+    one = circuit.channel("one", letters=1.0)
+    return one, circuit.channel("late", positions=np.arange(1, circuit.length + 1) / circuit.length)
 
 
-def _layers(model: Transformer) -> list[Any]:
-    return list(model.layers)
+def _copy_latest(circuit: CircuitBuilder, depth: int, key: Entries, read: Sequence[int], write: Sequence[int]) -> None:
+    """A layer that copies channels from the key with the largest score and rounds them to 0 or 1.
 
-
-def _ask_everywhere(layer: Any, one: int) -> None:
-    """Every query is (1, 1): a key's score is the sum of its two coordinates."""
-    layer.attention.query.weight[:2, one] = 1.0
-
-
-def _carry(layer: Any, source: int, target: int) -> None:
-    """The attended token's coordinate `source` is added to this token's coordinate `target`."""
-    layer.attention.value.weight[0, source] = 1.0
-    layer.attention.output.weight[target, 0] = 1.0
-
-
-def _round(layer: Any, *coordinates: int) -> None:
-    """Add φ(z) − z to each coordinate z ≥ 0: what was within ⅜ of 0 or 1 becomes 0 or 1."""
-    for place, coordinate in enumerate(coordinates):
-        units = slice(3 * place, 3 * place + 3)
-        mlp = layer.mlp
-        mlp.up_proj.weight[units, coordinate] = 1.0
-        mlp.up_proj.bias[units] = torch.tensor([-0.375, -0.625, 0.0], dtype=torch.float64)
-        mlp.down_proj.weight[coordinate, units] = torch.tensor([4.0, -4.0, -1.0], dtype=torch.float64)
+    Every query is (1, 1), so a key's score is the sum of its two dimensions. The feed-forward block adds φ(z) − z.
+    """
+    layer = circuit.layer(depth)
+    query = [(circuit.names.index("one"), range(2), np.ones((1, 2)))]
+    layer.heads = [Head.copying(read, write, query=query, key=key, add=True)]
+    rounding = Network([np.ones((3, 1)), [[4.0, -4.0, -1.0]]], [[-0.375, -0.625, 0.0]])
+    for channel in write:
+        layer.feed(rounding, [channel], [channel], add=True)

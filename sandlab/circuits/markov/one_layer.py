@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+import numpy as np
 import torch
 
+from sandlab.circuits.builder import CircuitBuilder, Head
+from sandlab.circuits.gadgets import Network
+from sandlab.circuits.targets import Frame, to_transformer
 from sandlab.errors import integer, number, require
 from sandlab.models.markov.one_layer import OneLayerMarkov
 from sandlab.models.transformer import Transformer
@@ -17,7 +20,16 @@ __all__ = ["kernel_predictor", "marginal_predictor", "three_parameter_transforme
 
 @register("circuits")
 def marginal_predictor(
-    p: float, q: float, *, length: int = 64, width: int = 8, tied: bool = True, **options: Any
+    p: float,
+    q: float,
+    *,
+    length: int = 64,
+    width: int = 8,
+    tied: bool = True,
+    attention: str = "softmax",
+    mlp: str = "relu",
+    positions: bool = True,
+    init_std: float = 0.02,
 ) -> OneLayerMarkov:
     """θ_π: a stationary point of the loss at which the transformer predicts the chain's marginal whatever it sees.
 
@@ -28,7 +40,9 @@ def marginal_predictor(
     Source: Makkuva et al. 2024, "Attention with Markov", Theorems 2 and 3.
     """
     _check(p, q)
-    model = OneLayerMarkov(length=length, width=width, tied=tied, **options).double()
+    model = OneLayerMarkov(
+        length=length, width=width, tied=tied, attention=attention, mlp=mlp, positions=positions, init_std=init_std
+    ).double()
     with torch.no_grad():
         model.token.zero_()
         if not tied:
@@ -60,32 +74,24 @@ def three_parameter_transformer(
 ) -> Transformer:
     """The three-parameter model (e, w, a; b) written out as the weights of a tied one-layer transformer.
 
-    α = (±1, …)/√d; token vectors ±½e·α; zero queries and keys, W_V = a·ααᵀ, W_O = 1; W₁ = (|w|/√d)·1αᵀ and
-    W₂ = (w/√d)·α1ᵀ with 4d hidden ReLU units; the readout is the token table, its bias (0, b). The difference of
-    the two logits is e·αᵀz + b = e·(y + 4w|w|·ReLU(y)) + b with y = e[(x − ½) + a(mean x − ½)].
+    α = (±1, …)/√d; token vectors ±½e·α; zero queries and keys, W_V = a·ααᵀ; W₁ = (|w|/√d)·1αᵀ and W₂ = (w/√d)·α1ᵀ
+    with 4d hidden ReLU units; the readout is the token table, its bias (0, b). The difference of the two logits is
+    e·αᵀz + b = e·(y + 4w|w|·ReLU(y)) + b with y = e[(x − ½) + a(mean x − ½)].
 
     Source: derived from the reduction of Makkuva et al. 2024, "Local to Global".
     """
     integer("width", width, low=1)
     for name, value in (("embedding", embedding), ("feedforward", feedforward), ("attention", attention)):
         number(name, value)
-    model = Transformer(
-        vocab=2, length=length, layers=1, heads=1, width=width, mlp="relu", norm="none", positions="none",
-        tied=True, bias=False, readout_bias=True,
-    ).double()  # fmt: skip
-    direction = torch.tensor([(-1.0) ** place for place in range(width)], dtype=torch.float64) / math.sqrt(width)
-    layer: Any = model.layers[0]
-    ones = torch.ones(4 * width, dtype=torch.float64)
-    with torch.no_grad():
-        model.embedding.weight.copy_(torch.outer(torch.tensor([-0.5, 0.5]), embedding * direction))
-        for part in (layer.attention.query, layer.attention.key):
-            part.weight.zero_()
-        layer.attention.value.weight.copy_(attention * torch.outer(direction, direction))
-        layer.attention.output.weight.copy_(torch.eye(width))
-        layer.mlp.up_proj.weight.copy_(abs(feedforward) / math.sqrt(width) * torch.outer(ones, direction))
-        layer.mlp.down_proj.weight.copy_(feedforward / math.sqrt(width) * torch.outer(direction, ones))
-        model.readout_bias.copy_(torch.tensor([0.0, bias], dtype=torch.float64))
-    return model
+    circuit = CircuitBuilder(2, length)
+    y = circuit.channel("y", letters=[-embedding / 2, embedding / 2])
+    layer, hidden = circuit.layer(0), 4 * width
+    layer.heads = [Head.copying([y], [y], add=True, factor=attention)]
+    up, down = abs(feedforward) / math.sqrt(width), feedforward / math.sqrt(width)
+    layer.feed(Network([np.full((hidden, 1), up), np.full((1, hidden), down)]), [y], [y], add=True)
+    circuit.readout_bias = np.array([0.0, bias])
+    direction = (-1.0) ** np.arange(width)[None] / math.sqrt(width)
+    return to_transformer(circuit, frame=Frame(direction, direction), tied=True)
 
 
 def _check(p: float, q: float) -> None:

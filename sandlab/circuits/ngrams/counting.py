@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from sandlab.errors import integer, number, require
+from sandlab.circuits.builder import CircuitBuilder, Head
+from sandlab.circuits.targets import SimplifiedOptions, to_simplified
+from sandlab.errors import choice, integer, number, require
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
 from sandlab.registry import register
 
@@ -23,9 +24,16 @@ __all__ = ["all_heads_bigram", "heads_for_lags", "lag_set_estimator", "ngram_est
 
 @register("circuits")
 def ngram_estimator(
-    states: int, order: int, length: int, *, heads: int | None = None, temperature: float = 40.0, **options: Any
+    states: int,
+    order: int,
+    length: int,
+    *,
+    heads: int | None = None,
+    temperature: float = 40.0,
+    boundary: str = "clamp",
+    **options: Unpack[SimplifiedOptions],
 ) -> SimplifiedTransformer:
-    """The order-k counting estimator: as c → ∞ the output is the law of what followed the last k tokens before.
+    """The order-k counting estimator: as c → ∞ the output is the distribution of what followed the last k tokens.
 
     For h = 1 … k: A₁^(h)[l, max(l−h, 0)] = c and V₁^(h) = I; the remaining heads have A = 0 and V = 0.
     Q₂ = √c Σ_h (block h ← block h−1) and K₂ = √c Σ_h (block h ← block h), so a key l scores
@@ -33,7 +41,7 @@ def ngram_estimator(
 
     Heads at positions l < h attend to position 0, so histories are clamped: the limit is
     `CountingEstimator(states, (1 … k), boundary="clamped")`, within c · T · e^{−c} wherever something matches; with
-    `boundary="bos"` a reserved token stands before the sequence and the limit is the strict estimator. Without any
+    `boundary="bos"` a reserved token precedes the sequence and the limit is the strict estimator. Without any
     match the output averages the keys with the most partial matches.
 
     Source: Varre, Yüce and Flammarion 2025, §4.1, equations (8) and (10).
@@ -41,12 +49,19 @@ def ngram_estimator(
     integer("order", order, low=0)
     integer("length", length, low=1)
     heads = max(order, 1) if heads is None else integer("heads", heads, low=max(order, 0))
-    return heads_for_lags(states, length, tuple(range(1, order + 1)), heads=heads, temperature=temperature, **options)
+    lags = range(1, order + 1)
+    return heads_for_lags(states, length, lags, heads=heads, temperature=temperature, boundary=boundary, **options)
 
 
 @register("circuits")
 def all_heads_bigram(
-    states: int, heads: int, length: int, *, temperature: float = 40.0, **options: Any
+    states: int,
+    heads: int,
+    length: int,
+    *,
+    temperature: float = 40.0,
+    boundary: str = "clamp",
+    **options: Unpack[SimplifiedOptions],
 ) -> SimplifiedTransformer:
     """The bigram with every head on the previous token: another point of parameter space that computes it.
 
@@ -56,7 +71,7 @@ def all_heads_bigram(
     Source: Varre, Yüce and Flammarion 2025, Appendix F, equation (30) (printed with A transposed).
     """
     integer("heads", heads, low=1)
-    return heads_for_lags(states, length, (1,) * heads, heads=heads, temperature=temperature, **options)
+    return heads_for_lags(states, length, (1,) * heads, temperature=temperature, boundary=boundary, **options)
 
 
 @register("circuits")
@@ -67,7 +82,8 @@ def heads_for_lags(
     *,
     heads: int | None = None,
     temperature: float = 40.0,
-    **options: Any,
+    boundary: str = "clamp",
+    **options: Unpack[SimplifiedOptions],
 ) -> SimplifiedTransformer:
     """A contiguous history with any assignment of heads to lags: head g copies the token lags[g] positions back.
 
@@ -81,14 +97,11 @@ def heads_for_lags(
     used = tuple(integer("lag", lag, low=1) for lag in lags)
     whole = set(used) == set(range(1, len(set(used)) + 1))
     require(whole, "lags", used, "1 … k, each at least once", "for a set with gaps use lag_set_estimator")
-    model = _blank(states, length, len(used) if heads is None else heads, options)
     holder = {0: 0} | {lag: block for block, lag in reversed(list(enumerate(used, start=1)))}
-    links = [(block, holder[lag - 1]) for block, lag in enumerate(used, start=1)]
-    with torch.no_grad():
-        for head, lag in enumerate(used):
-            _look_back(model, head, lag, temperature)
-        _compare(model, links, [(block, block) for block, _ in links], temperature)
-    return model
+    anchors = _anchors(boundary)
+    keys = [look_back_keys(anchors + length, lag) for lag in used]
+    circuit = matching_circuit(states, length, keys, [holder[lag - 1] for lag in used], temperature, anchors)
+    return to_simplified(circuit, heads=heads, **options)
 
 
 @register("circuits")
@@ -99,7 +112,8 @@ def lag_set_estimator(
     *,
     heads: int | None = None,
     temperature: float = 40.0,
-    **options: Any,
+    boundary: str = "clamp",
+    **options: Unpack[SimplifiedOptions],
 ) -> SimplifiedTransformer:
     """The estimator that compares any set N of lags, for sequences of exactly `length` tokens.
 
@@ -115,49 +129,44 @@ def lag_set_estimator(
     """
     number("temperature", temperature, low=0.0)
     used = tuple(sorted({integer("lag", lag, low=1, high=length) for lag in lags}))
-    model = _blank(states, length, max(len(used), 1) if heads is None else heads, options)
-    require(len(used) <= model.config.heads, "heads", model.config.heads, f"at least {len(used)}, one per lag")
-    links = [(block, block) for block in range(1, len(used) + 1)]
-    first: Any = model.layers[0].attention
-    with torch.no_grad():
-        for head, lag in enumerate(used):
-            _look_back(model, head, lag, temperature)
-            reserved = model.config.positions - length
-            row = first.weight[head, -1]
-            row.zero_()
-            row[reserved + length - lag] = temperature
-        _compare(model, links, links, temperature)
-    return model
+    anchors = _anchors(boundary)
+    tokens = anchors + length
+    keys = [[*look_back_keys(tokens, lag)[:-1], tokens - lag] for lag in used]
+    circuit = matching_circuit(states, length, keys, range(1, len(used) + 1), temperature, anchors)
+    return to_simplified(circuit, heads=heads, **options)
 
 
-def _blank(states: int, length: int, heads: int, options: dict[str, Any]) -> SimplifiedTransformer:
-    """The model with every weight zero, float64. A floor of 1e-300 keeps log p, and its gradient, finite at p = 0."""
-    settings = {"floor": 1e-300} | options
-    model = SimplifiedTransformer(vocab=states, length=length, heads=heads, **settings).double()
-    require(model.config.value, "value", False, "True", "heads that do nothing need V = 0")
-    require(not model.config.merged, "merged", True, "False", "the construction is written for Q and K")
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-    return model
+def look_back_keys(tokens: int, lag: int) -> list[int]:
+    """The position `lag` before each position, the first one where there is none."""
+    return [max(i - lag, 0) for i in range(tokens)]
 
 
-def _look_back(model: SimplifiedTransformer, head: int, lag: int, temperature: float) -> None:
-    """The head attends `lag` positions back (to the first position where there is none) and copies what is there."""
-    attention: Any = model.layers[0].attention
-    place = torch.arange(model.config.positions)
-    attention.weight[head, place, (place - lag).clamp(min=0)] = temperature
-    attention.value[head] = torch.eye(model.config.token_width)
+def matching_circuit(
+    states: int,
+    length: int,
+    keys: Sequence[Sequence[int]],
+    queries: Sequence[int],
+    temperature: float,
+    anchors: int = 0,
+) -> CircuitBuilder:
+    """Layer 1 copies tokens, layer 2 averages the tokens whose copies agree with those of the query.
+
+    keys[h][i] is the position from which head h copies the token to position i. The copy is block h + 1; block 0 is the
+    token itself. Layer 2 compares the query's block queries[h] with the key's block h + 1, each by an identity √c.
+    """
+    circuit, width = CircuitBuilder(states, length, anchors), states + anchors
+    token = circuit.channels("token", width, letters=np.eye(states, width), anchors=np.eye(width)[states:])
+    blocks = [token, *(circuit.channels(f"copy {h}", width) for h in range(1, len(keys) + 1))]
+    first, second = circuit.layer(0), circuit.layer(1)
+    first.heads = [circuit.attend_to(row, temperature, token, to, add=True) for row, to in zip(keys, blocks[1:])]
+    root = math.sqrt(temperature)
+    dimensions = [range(h * width, (h + 1) * width) for h in range(1, len(blocks))]
+    query = [(blocks[block], rows, root) for block, rows in zip(queries, dimensions)]
+    key = [(block, rows, root) for block, rows in zip(blocks[1:], dimensions)]
+    second.heads = [Head.copying(token, token, query=query, key=key)]
+    return circuit.read_out(token[:states], np.eye(states))
 
 
-def _compare(
-    model: SimplifiedTransformer, query: list[tuple[int, int]], key: list[tuple[int, int]], temperature: float
-) -> None:
-    """Q₂ and K₂ from pairs (block of the head's space, block of the stream), each an identity times √c."""
-    width = model.config.token_width
-    identity = math.sqrt(temperature) * torch.eye(width, dtype=torch.float64)
-    attention: Any = model.layers[1].attention
-    for part, links in ((attention.query, query), (attention.key, key)):
-        weight: Tensor = part.weight
-        for row, column in links:
-            weight[row * width : (row + 1) * width, column * width : (column + 1) * width] = identity
+def _anchors(boundary: str) -> int:
+    """A reserved token before the sequence is an anchor of the circuit."""
+    return int(choice("boundary", boundary, ("clamp", "bos")) == "bos")

@@ -169,6 +169,20 @@ class SimplifiedTransformer(Model):
         self.layers = nn.ModuleList([FirstLayer(config), SecondLayer(config)])
         self.logits = HookPoint()
 
+    @property
+    def positional(self) -> PositionalHeads:
+        """The heads of the first layer."""
+        first = self.layers[0]
+        assert isinstance(first, FirstLayer)
+        return first.attention
+
+    @property
+    def matching(self) -> MatchingHead:
+        """The head of the second layer."""
+        second = self.layers[1]
+        assert isinstance(second, SecondLayer)
+        return second.attention
+
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead read vocab"]:
         config, time = self.config, inputs.shape[-1]
         check_length(time, config.length)

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 import sandlab as sl
 from sandlab.circuits.dyck import pruning
@@ -23,11 +24,11 @@ def test_subset_sum_finds_the_best_of_all_subsets() -> None:
 
 def spectral_error(copies: int, seed: int) -> float:
     target = unit(6, 6, seed)
-    first, second = pruning.prune_linear(target, copies, rng=np.random.default_rng(seed)).matrices
+    first, second = pruning.prune_linear(target, copies, rng=np.random.default_rng(seed)).weights
     return float(np.linalg.norm(second @ first - target, 2))
 
 
-def test_the_pruning_error_falls_exponentially_with_the_number_of_copies() -> None:
+def test_the_pruning_error_decreases_exponentially_with_the_number_of_copies() -> None:
     errors = [np.median([spectral_error(copies, seed) for seed in range(3)]) for copies in (4, 8, 12, 16, 24)]
     assert all(later < earlier for earlier, later in itertools.pairwise(errors))
     assert errors[-1] <= 1e-4 * errors[1]
@@ -35,7 +36,7 @@ def test_the_pruning_error_falls_exponentially_with_the_number_of_copies() -> No
 
 def test_pruning_only_keeps_or_removes_random_entries() -> None:
     target = unit(3, 3)
-    pruned = pruning.prune_linear(target, 12, rng=np.random.default_rng(5)).matrices
+    pruned = pruning.prune_linear(target, 12, rng=np.random.default_rng(5)).weights
     rng = np.random.default_rng(5)
     first, second = rng.uniform(-1, 1, (3, 12)), rng.uniform(-1, 1, (3, 3, 12)).reshape(3, -1)
     assert np.isin(pruned[1], [*second.ravel(), 0.0]).all()
@@ -46,7 +47,8 @@ def test_pruning_only_keeps_or_removes_random_entries() -> None:
 def test_a_pruned_relu_pair_computes_a_linear_map_on_both_signs() -> None:
     target, x = unit(4, 4), np.random.default_rng(1).normal(size=(4, 300))
     pruned = pruning.prune_linear(target, 48, rng=np.random.default_rng(2), relu=True)
-    assert np.linalg.norm(pruned(x) - target @ x, axis=0).max() < 1e-2
+    found = pruned(torch.as_tensor(x.T)).numpy().T
+    assert np.linalg.norm(found - target @ x, axis=0).max() < 1e-2
 
 
 def test_a_pruned_bilinear_form_equals_its_target() -> None:
@@ -86,8 +88,8 @@ def test_a_random_transformer_of_eight_layers_is_pruned_into_one_of_two() -> Non
 
 def test_two_different_functions_can_share_a_pruned_matrix() -> None:
     result = pruning.shared_matrix(4, rng=np.random.default_rng(6))
-    assert result["identity_error"] < 0.05 and result["swap_error"] < 0.05
-    assert not np.allclose(result["identity_last"], result["swap_last"])
+    assert result.identity_error < 0.05 and result.swap_error < 0.05
+    assert not np.allclose(result.identity_last, result.swap_last)
 
 
 def test_a_value_matrix_without_large_entries_is_refused() -> None:

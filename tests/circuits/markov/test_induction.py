@@ -22,8 +22,9 @@ def test_output_is_what_followed_the_present_token(states, length):
 def test_width_does_not_depend_on_the_length_and_weights_need_logarithmically_many_bits():
     short, long = induction_head(3, 16), induction_head(3, 256)
     assert short.config.width == long.config.width == 11
-    largest = [float(model.layers[0].attention.query.weight.detach().abs().max()) for model in (short, long)]
-    assert largest[1] / largest[0] == pytest.approx((256 / 16) ** 2, rel=0.01)
+    for part in ("query", "key"):
+        weights = [getattr(model.layers[0].attention, part).weight.detach() for model in (short, long)]
+        assert float(weights[1].abs().max() / weights[0].abs().max()) == pytest.approx(256 / 16, rel=0.01)
 
 
 def test_error_falls_exponentially_with_the_temperature():

@@ -1,8 +1,11 @@
+"""The networks of Wen et al. 2023: tables, indices, selection."""
+
+import numpy as np
 import pytest
 import torch
 
 import sandlab as sl
-from sandlab.circuits.dyck import relu_gadgets as gadgets
+from sandlab.circuits import gadgets
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -13,7 +16,7 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
 def test_look_up_returns_the_stored_value_at_every_point(size: int) -> None:
     points, values = draw(size, 5), draw(size, 3, seed=1)
     table = gadgets.look_up(points, values)
-    assert table.widths == [2 * size]
+    assert table.widths == (2 * size,)
     assert torch.allclose(table(points), values, atol=1e-9)
 
 
@@ -33,25 +36,23 @@ def test_the_projection_basis_is_orthonormal_and_avoids_the_direction_and_the_on
     assert torch.allclose(basis.sum(1), torch.zeros(7).double(), atol=1e-12)
 
 
-def test_indexing_returns_the_entry_that_is_asked_for() -> None:
+def test_indexing_returns_the_entry_with_the_given_index() -> None:
     x = torch.rand(500, 7, generator=sl.rng(3), dtype=torch.float64) * 2.5
     y = torch.randint(1, 8, (500, 1), generator=sl.rng(4))
     found = gadgets.indexing(7, 2.5)(torch.cat([x, y.double()], 1))
     assert torch.allclose(found, x.gather(1, y - 1), atol=1e-12)
 
 
-def test_the_hot_index_is_the_place_of_the_one_large_entry() -> None:
-    place = torch.randint(6, (200, 1), generator=sl.rng(5))
+def test_the_hot_index_is_the_index_of_the_one_large_entry() -> None:
+    index = torch.randint(6, (200, 1), generator=sl.rng(5))
     size = 1.5 + torch.rand(200, 1, generator=sl.rng(6), dtype=torch.float64)
-    x = torch.zeros(200, 6, dtype=torch.float64).scatter_(1, place, size)
-    assert torch.allclose(gadgets.hot_index(6, 1.5)(x), place.double() + 1, atol=1e-12)
+    x = torch.zeros(200, 6, dtype=torch.float64).scatter_(1, index, size)
+    assert torch.allclose(gadgets.hot_index(6, 1.5)(x), index.double() + 1, atol=1e-12)
 
 
-def random_networks(count: int) -> list[gadgets.ReluNetwork]:
+def random_networks(count: int) -> list[gadgets.Network]:
     return [
-        gadgets.ReluNetwork(
-            (draw(4, 3, seed=k) / 4, draw(1, 4, seed=k + 50)), (draw(4, seed=k + 90) / 4, draw(1, seed=k))
-        )
+        gadgets.Network((draw(4, 3, seed=k) / 4, draw(1, 4, seed=k + 50)), (draw(4, seed=k + 90) / 4, draw(1, seed=k)))
         for k in range(count)
     ]
 
@@ -59,12 +60,15 @@ def random_networks(count: int) -> list[gadgets.ReluNetwork]:
 def selection_error(spacing: float) -> float:
     networks = random_networks(5)
     x = draw(400, 3, seed=7).clamp(-2, 2)
-    largest = max(1.0, max(float((x @ n.weights[0].mT + n.biases[0]).abs().max()) for n in networks))
+    largest = max(
+        1.0,
+        max(float((x @ torch.as_tensor(n.weights[0]).mT + torch.as_tensor(n.biases[0])).abs().max()) for n in networks),
+    )
     chosen = gadgets.select_network(networks, largest, spacing=spacing)
     worst = 0.0
     for number, network in enumerate(networks, start=1):
-        asked = torch.cat([torch.full((400, 1), float(number), dtype=torch.float64), x], 1)
-        worst = max(worst, float((chosen(asked) - network(x)).abs().max()))
+        inputs = torch.cat([torch.full((400, 1), float(number), dtype=torch.float64), x], 1)
+        worst = max(worst, float((chosen(inputs) - network(x)).abs().max()))
     return worst
 
 
@@ -81,4 +85,4 @@ def test_a_linear_map_is_a_relu_network_of_twice_its_size() -> None:
     network = gadgets.linear_as_relu(weight)
     assert torch.allclose(network(x), x @ weight.mT, atol=1e-12)
     scaled = gadgets.linear_as_relu(2 * weight / torch.linalg.matrix_norm(weight, 2))
-    assert all(torch.linalg.matrix_norm(part, 2) <= 2 * 2**0.5 + 1e-9 for part in scaled.weights)
+    assert all(np.linalg.norm(part, 2) <= 2 * 2**0.5 + 1e-9 for part in scaled.weights)
