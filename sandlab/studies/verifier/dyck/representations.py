@@ -29,7 +29,7 @@ from sandlab import figures
 from sandlab.decoding.verifiers.trained import train_probe
 from sandlab.models.transformer import TransformerConfig
 from sandlab.random import rng
-from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import GREY, QUERIES, THESIS, Writer, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
@@ -132,13 +132,13 @@ def linear(results: Results) -> np.ndarray:
     return results.probes["linear"]
 
 
-@study.claim(Exact(above=0.0), source=THESIS, at="Figure 3.1")
-def clusters(results: Results) -> float:
+@study.claim(Mean(above=0.0), source=THESIS, at="Figure 3.1")
+def clusters(results: Results) -> list[float]:
     """In a two-dimensional picture the errors lie closer together than the same number of random points.
 
-    Silhouette of the errors minus its mean under shuffled labellings, smallest over the models.
+    Silhouette of the errors minus its mean under shuffled labellings, for each model.
     """
-    return min(each.silhouette - float(np.mean(each.shuffled)) for each in results.pictures)
+    return [each.silhouette - float(np.mean(each.shuffled)) for each in results.pictures]
 
 
 @study.table
