@@ -232,7 +232,9 @@ class Study(Generic[SettingsType]):
     def due(self, preset: str) -> list[Claim]:
         """The claims that a preset measures; on the null, those of quick that random draws decide."""
         if preset == "null":
-            return [claim for claim in self.claims if "quick" in claim.presets and not isinstance(claim.relation, Exact)]
+            return [
+                claim for claim in self.claims if "quick" in claim.presets and not isinstance(claim.relation, Exact)
+            ]
         return [claim for claim in self.claims if preset in claim.presets]
 
     def reductions(self, preset: str) -> list[str]:

@@ -16,8 +16,8 @@ from sandlab.studies.claims import (
     Finding,
     Mean,
     Median,
-    NotMeasured,
     Noted,
+    NotMeasured,
     Order,
     Quantity,
     Ratio,
@@ -95,7 +95,9 @@ def test_a_slope_has_the_error_of_the_least_squares_line() -> None:
     coefficients, squares, _, _ = np.linalg.lstsq(design, y, rcond=None)
     error = math.sqrt(squares[0] / 4 * np.linalg.inv(design.T @ design)[0, 0])
     finding = judge(claim(Slope(equals=-2.0, within=0.2)), np.stack([x, y], 1))
-    assert (finding.mean, finding.high - finding.mean) == pytest.approx((coefficients[0], stats.t.ppf(0.975, 4) * error))
+    assert (finding.mean, finding.high - finding.mean) == pytest.approx(
+        (coefficients[0], stats.t.ppf(0.975, 4) * error)
+    )
     assert finding.verdict == "holds" and finding.count == 6
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +26,7 @@ DETERMINISTIC = {
 @pytest.mark.parametrize("name", sl.names("studies"))
 def test_exact_claims_of_training_studies_are_about_things_that_are_not_drawn(name: str) -> None:
     study = sl.get("studies", name)
-    text = open(str(sys.modules[study.__module__].__file__), encoding="utf-8").read()
+    text = Path(str(sys.modules[study.__module__].__file__)).read_text(encoding="utf-8")
     if not re.search(r"lab\.train|train_models", text):
         return
     exact = {claim.id.rpartition(".")[2] for claim in study.claims if isinstance(claim.relation, Exact)}
@@ -50,4 +52,4 @@ def test_each_seed_has_its_own_weights_and_its_own_first_batch() -> None:
     )
     groups = member_groups(experiment, "cpu")
     batches = [experiment.world.sample(4, rng=sl.rng(seeds[0], "data")).inputs for seeds in groups]
-    assert all(not bool((first == other).all()) for first, other in zip(batches, batches[1:]))
+    assert all(not bool((first == other).all()) for first, other in itertools.pairwise(batches))

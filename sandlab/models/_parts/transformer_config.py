@@ -45,8 +45,8 @@ class TransformerConfig(Config):
     bias, readout_bias biases of all maps inside and of the norms; of the readout
     residual           add each branch to the stream, or replace the stream by it: one answer, or one for each layer
     output_map         False: no output map; each head's values are as wide as the stream and the heads are summed
-    dropout            rate on the residual branches; attention_dropout on the patterns, mlp_dropout on the output of the
-                       feed-forward block alone, embedding_dropout
+    dropout            rate on the residual branches; attention_dropout on the patterns, mlp_dropout on the output of
+                       the feed-forward block alone, embedding_dropout on the embeddings
     rotary_base        b of the rotary angles t · b^(−2i/head_width)
     init_std           standard deviation of every drawn weight (None: 1/√inputs)
     zero_readout       start the readout at zero; zero_mlp the last map of each feed-forward block

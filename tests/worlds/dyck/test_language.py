@@ -39,7 +39,7 @@ def all_words(length: int, types: int = 2, depth: int | None = None) -> list[tup
 
 
 def printed_probability(word: tuple[int, ...], p: float, q: float, *, strict: bool) -> float:
-    """The product over brackets, with (1−q) for every closing bracket with depth < (or ≤) the positions left after it."""
+    """The product over brackets, with (1−q) for every closing bracket with depth < (or ≤) the positions left."""
     depth, result = 0, 1.0
     for position, token in enumerate(word, start=1):
         if token % 2 == 0:
