@@ -100,5 +100,5 @@ def prior_errors(
         with evaluating(model), torch.no_grad():
             predicted = model(batch.inputs).softmax(-1).squeeze(-2).double()
         errors.append((predicted - truth).abs().amax(-1).mean(-1))
-        counting.append((world.oracle(batch).exp().squeeze(1) - truth).abs().amax(-1).mean())
+        counting.append((world.baselines()["graph"](batch).exp().squeeze(1) - truth).abs().amax(-1).mean())
     return torch.stack(errors, -1), torch.stack(counting)

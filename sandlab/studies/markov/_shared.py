@@ -37,9 +37,9 @@ class KnownLosses:
         return {name: np.full(len(now.model), loss) for name, loss in losses.items()}
 
 
-def gap_left(runs: Runs, baseline: str) -> np.ndarray:
-    """(loss − optimum)/(loss of a baseline − optimum) at the end; needs the KnownLosses "oracle" and the baseline."""
-    optimum = runs.final["oracle"]
+def gap_left(runs: Runs, baseline: str, best: str = "oracle") -> np.ndarray:
+    """(loss − optimum)/(loss of a baseline − optimum) at the end; needs the KnownLosses `best` and the baseline."""
+    optimum = runs.final[best]
     return (runs.metrics["loss"][:, -1] - optimum) / (runs.final[baseline] - optimum)
 
 

@@ -102,7 +102,8 @@ def stationary(results: Results) -> float:
 def tied_minimum(results: Results) -> list[float]:
     """With tied weights and p + q > 1 the Hessian at θ_π has no negative eigenvalue.
 
-    Smallest eigenvalue of the tied transformer at p + q > 1.
+    Smallest eigenvalue of the tied transformer at p + q > 1, the other weights drawn with standard deviation 0.02 (with
+    standard deviation 1, value maps are large enough for negative eigenvalues in some draws).
     """
     return results.smallest(tied=True, switching=True)
 

@@ -8,8 +8,8 @@ layers do when the feed-forward block extracts a digit (`sl.circuits.korder_two_
 found by training is an observation.
 
 **Set-up.** Orders 1 and 2, length 64, transformers of 2 and 3 layers with one head, width 32, learned positions, layer
-norm, GELU; AdamW 5·10⁻³ with cosine, 1200 steps (600 for order 1) of 32 sequences, three seeds. Full: orders 1, 2, 4,
-length 512, AdamW 2·10⁻³, 8000 steps of 16.
+norm, GELU; AdamW 5·10⁻³ with cosine, 1000 steps (500 for order 1, two layers only) of 32 sequences, three seeds. Full:
+orders 1, 2, 4, length 512, AdamW 2·10⁻³, 8000 steps of 16.
 
 **What was learnt.** The scale of the initial weights decides how long the plateau lasts: with 1/√width order 2 is under
 way after 300 steps, with the usual 0.02 only after 1000.
@@ -51,10 +51,10 @@ def experiment(order: int, layers: int, length: int, steps: int, batch_size: int
     return Experiment(InContextMarkov(2, order, length), model, training, seeds, final=final)
 
 
-QUICK = Settings(tuple(experiment(order, layers, 64, 1200, 32, 5e-3, seeds=3) for order in (1, 2) for layers in (2, 3)))
+QUICK = Settings(tuple(experiment(*case, 64, 1000, 32, 5e-3, seeds=3) for case in ((1, 2), (2, 2), (2, 3))))
 study = Study(
     "markov/order-k",
-    title="Order-k chains with one head per layer and constant depth",
+    title="Two and three layers of one head come close to the optimum on chains of order 2",
     source="Rajaraman et al. 2024, Transformers on Markov data: constant depth suffices; Ekbote et al. 2025",
     quick=QUICK,
     full=Settings(
@@ -114,6 +114,24 @@ def two_layers(results: Results) -> np.ndarray:
 
 
 @study.claim(Mean(below=0.02))
+def three_layers_gap(results: Results) -> np.ndarray:
+    """Three layers come within 0.02 nats of the optimum on chains of order 2.
+
+    Gap to the optimal loss at the end, in nats.
+    """
+    return results.gap(2, 3)[:, -1]
+
+
+@study.claim(Mean(below=0.02))
+def two_layers_gap(results: Results) -> np.ndarray:
+    """So do two layers.
+
+    Gap to the optimal loss at the end, in nats.
+    """
+    return results.gap(2, 2)[:, -1]
+
+
+@study.claim(Mean(below=0.02))
 def order_one(results: Results) -> np.ndarray:
     """Chains of order 1 need no more than two layers.
 
@@ -126,9 +144,9 @@ def order_one(results: Results) -> np.ndarray:
 def three_layers_near_optimal(results: Results) -> np.ndarray:
     """At the source's size three layers come within 0.02 nats of the optimum for every order up to 4.
 
-    Gap to the optimal loss at the end, one value per order and seed, in nats.
+    Largest gap of a seed to the optimal loss at the end over orders, in nats, mean over seeds.
     """
-    return np.concatenate([results.gap(order, 3)[:, -1] for order in results.orders])
+    return np.max([results.gap(order, 3)[:, -1] for order in results.orders], axis=0)
 
 
 @study.figure
@@ -136,7 +154,7 @@ def gaps(results: Results) -> Figure:
     title = "Gap to the Bayes predictor with one head per layer"
     figure, axes = figures.new(len(results.orders), width=4.6, height=3.4, title=title)
     for axis, order in zip(axes, results.orders):
-        for layers in (2, 3):
+        for layers in [layers for each, layers in results.runs if each == order]:
             gap = np.maximum(results.gap(order, layers), 1e-4)
             figures.band(axis, results.of(order, layers).eval_steps, gap, label=f"{layers} layers")
         final = results.of(order, 2).final

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sandlab.learning.experiment import Experiment
 from sandlab.models.base import Config, Model, seeded
 from sandlab.models.ngrams.simplified import SimplifiedTransformerConfig
 from sandlab.random import rng
@@ -28,11 +27,6 @@ def config_of(preset: Callable[..., Model], world: InContextNgrams, **options: s
     """The config of one of `sandlab.models.ngrams.presets` for a world, with one first-layer head per lag."""
     with seeded(0):
         return preset(world.states, world.length, world.order, **options).config
-
-
-def untrained(experiment: Experiment) -> Experiment:
-    """The same experiment with a learning rate of zero: the weights stay as they were drawn."""
-    return replace(experiment, training=replace(experiment.training, lr=0.0))
 
 
 def estimator_losses(world: World, examples: int = 16384) -> dict[str, float]:

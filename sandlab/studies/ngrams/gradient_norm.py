@@ -4,7 +4,8 @@ Trigrams in the simplified transformer (full: 5 states, length 128; quick: 3 sta
 transformer with feed-forward blocks (3 states and 32 tokens; full: the source's 5 and 64).
 
 The norm of the population gradient is estimated from two halves of 2048 sequences at each evaluation, by the inner
-product of their gradients, because the noise of one batch hides the effect. Quick gives the simplified model a third
+product of their gradients, because the noise of one batch hides the effect (quick: 256 for the model with feed-forward
+blocks, which is only drawn). Quick gives the simplified model a third
 head, so that it leaves the bigram in time (see `ngrams/stages`). Loss (left axis) and gradient norm (right axis) are
 drawn together; the burst marks the jump.
 
@@ -29,6 +30,7 @@ from sandlab.models.base import Config
 from sandlab.models.ngrams.presets import tf_additive_mlp
 from sandlab.studies.claims import Mean, Share
 from sandlab.studies.ngrams import _shared as shared
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
@@ -64,11 +66,11 @@ def longer(training: Training) -> Training:
 
 QUICK = Settings(
     experiment(SHORT, shared.simplified(SHORT, heads=3), SIMPLE, gradient_sequences=2048, seeds=8),
-    experiment(SHORT_BLOCKS, blocks(SHORT_BLOCKS), BLOCKS, gradient_sequences=1024, seeds=3),
+    experiment(SHORT_BLOCKS, blocks(SHORT_BLOCKS), BLOCKS, gradient_sequences=256, seeds=3),
 )
 study = Study(
     "ngrams/gradient-norm",
-    title="Little gradient on the plateau, a burst at the jump",
+    title="The gradient is larger at the jump than on the plateau, by a factor that differs much between seeds",
     source=shared.SOURCE,
     at="Figures 6 and 7",
     quick=QUICK,
@@ -76,7 +78,7 @@ study = Study(
         experiment(LONG, shared.simplified(LONG, heads=2), longer(SIMPLE), gradient_sequences=4096, seeds=16),
         experiment(LONG_BLOCKS, blocks(LONG_BLOCKS), longer(BLOCKS), gradient_sequences=4096, seeds=16),
     ),
-    null=Settings(shared.untrained(QUICK.simplified), shared.untrained(QUICK.feed_forward)),
+    null=untrained(QUICK),
 )
 
 
@@ -114,6 +116,15 @@ def burst(results: Results) -> list[float]:
     Largest norm of the population gradient around the jump over the median before it.
     """
     return [burst for burst, _ in results.drops]
+
+
+@study.claim(Mean(above=2.0), at="Figure 6", paper="0.045 against 0.025 (its smoothed version: 0.08 against 0.006)")
+def burst_twice(results: Results) -> list[float]:
+    """The gradient norm near the jump is more than twice that on the plateau.
+
+    Largest norm of the population gradient around the jump over the median before it.
+    """
+    return burst(results)
 
 
 @study.claim(Mean(above=0.35), at="Figure 6")

@@ -15,11 +15,11 @@ at the end (the first 24 positions): uniform, then one token back, then one and 
 
 **What was learnt.** The unigram is a stage of some fifty steps, too short to be a plateau of the curve, but the
 predictions name it. The bigram's plateau lies within 0.01 of its line. With five states and 32 tokens its predictions
-are often nearer to the unigram in total variation, because the head that looks one token back holds only half of its
-mass. The end stays above the add-α trigram: the output is an average of tokens that occurred and cannot be smoothed.
-In the 4-gram task the third stage often uses lags {1, 3} instead of {1, 2}, and in 2600 steps not every seed leaves
-it. A detector that took the rounded ends of a stage for part of it missed the bigram's stage of the 4-gram task in a
-third of the seeds; trimmed, it finds two plateaus or more in all sixteen.
+were nearer to the unigram in total variation in all 22 runs with a plateau, because the head that looks one token back
+holds only half of its mass. The end stays above the add-α trigram: the output is an average of tokens that occurred and
+cannot be smoothed. In the 4-gram task the third stage often uses lags {1, 3} instead of {1, 2}, and in 2600 steps not
+every seed leaves it. A detector that took the rounded ends of a stage for part of it found two plateaus or more of the
+4-gram task in eleven of sixteen seeds; it has been trimmed since.
 
 The time of the jump varies by a factor of three between seeds and is never asserted. The printed value α = 0.5 of the
 source does not fit its own figure (α = 1 does); see the errata.
@@ -39,6 +39,7 @@ from sandlab.lenses.ngrams.probes import LagMass, first_layer_maps, nearest_esti
 from sandlab.lenses.ngrams.stages import Plateau, Stages, named_stages
 from sandlab.studies.claims import Mean, NotMeasured, Share
 from sandlab.studies.ngrams import _shared as shared
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.ngrams.in_context import InContextNgrams
 
@@ -69,11 +70,11 @@ PUBLISHED = InContextNgrams(states=5, order=2, length=32, concentration=0.5)
 FOURGRAM = InContextNgrams(states=3, order=3, length=128, concentration=0.5)
 QUICK = Settings(
     trigram=experiment(APART, heads=3, steps=2000, evals=80, seeds=12),
-    fourgram=experiment(FOURGRAM, heads=3, steps=2600, evals=65, seeds=4),
+    fourgram=experiment(FOURGRAM, heads=3, steps=2600, evals=65, seeds=6),
 )
 study = Study(
     "ngrams/stages",
-    title="One n-gram after the other: plateaus of the loss are sub-n-grams",
+    title="The loss pauses at the bigram's level; the predictions there are the bigram's where the levels lie apart",
     source=shared.SOURCE,
     at="Figures 1 and 3",
     quick=QUICK,
@@ -81,7 +82,7 @@ study = Study(
         trigram=experiment(PUBLISHED, heads=2, steps=16384, evals=200, seeds=32, examples=4096),
         fourgram=experiment(FOURGRAM, heads=3, steps=2600, evals=130, seeds=16, examples=4096),
     ),
-    null=Settings(shared.untrained(QUICK.trigram), shared.untrained(QUICK.fourgram)),
+    null=untrained(QUICK),
 )
 
 
@@ -165,9 +166,9 @@ def plateau_is_sub_trigram(results: Results) -> list[bool]:
     return [plateau.name in ("unigram", "bigram") for _, plateau in results.trigram.early]
 
 
-@study.claim(Share(above=0.5), at="Figure 3", presets=("quick",))
+@study.claim(Share(above=0.5), at="Figure 3")
 def plateau_is_bigram(results: Results) -> list[bool]:
-    """Where the levels lie apart, they are nearest to the bigram.
+    """They are nearest to the bigram.
 
     Share of those plateaus whose nearest estimator is the bigram.
     """

@@ -41,10 +41,10 @@ class InContextNgrams(World):
 
     truth["kernels"]: (example, context, state), contexts numbered Σ_i x_{t−h_i} S^i, smallest lag at i = 0.
 
-    The oracle is the Bayes predictor (N + α)/(ΣN + Sα) from the transitions seen so far; exact with the uniform start
-    (with the stationary one the first tokens carry a little more information, see `InContextMarkov`). Its loss against
-    soft targets is the best any predictor can reach. `baselines` are the add-α counting estimators of every order;
-    `subsets` those of every set of lags.
+    The oracle is the Bayes predictor (N + α)/(ΣN + Sα) from the transitions seen so far, with the uniform start. Its
+    loss against soft targets is the best any predictor can reach. With the stationary start the first tokens carry a
+    little more information and there is no oracle (see `InContextMarkov`). `baselines` are the add-α counting
+    estimators of every order; `subsets` those of every set of lags.
 
     Source: Varre, Yüce and Flammarion 2025, "Learning in-context n-grams with transformers", §2.1–2.2 and §5.
     """
@@ -103,6 +103,11 @@ class InContextNgrams(World):
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example read states"]:
         """Log-probabilities of the Bayes predictor from Dirichlet counts, at the positions that have a target."""
+        if self.start == "stationary":
+            raise NotImplementedError(
+                'no closed form is known for the Bayes predictor with the stationary start: take start="uniform", or '
+                "the counting estimators in baselines()"
+            )
         return _Read(self, CountingEstimator(self.states, self.parents, self.concentration))(batch)
 
     def baselines(self) -> dict[str, Callable[[Batch], Tensor]]:

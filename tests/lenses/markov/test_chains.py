@@ -48,5 +48,5 @@ def test_the_circuit_errs_like_counting_on_kernels_of_every_prior() -> None:
     model, counting = prior_errors(circuit, world, (0.1, 3.0), rng=rng(0), examples=512)
     assert model.tolist() == pytest.approx(counting.tolist(), abs=0.02)
     batch = world.sample(512, rng=rng(0))
-    errors = [float((a - b).abs().max()) for a, b in zip(world.oracle(batch).exp(), batch.targets)]
+    errors = [float((a - b).abs().max()) for a, b in zip(world.baselines()["graph"](batch).exp(), batch.targets)]
     assert float(counting[0]) == pytest.approx(sum(errors) / 512)

@@ -17,7 +17,7 @@ from sandlab.studies.markov.graphs.causal_graph import QUICK, Results, settings,
 
 def runs(match: float, edges: bool, loss: float) -> Runs:
     """Five positions and two states; four seeds."""
-    final = {"match": match, "edges": np.array([edges] * 3), "pattern": np.eye(4), "oracle": 0.3, "uniform": 0.7}
+    final = {"match": match, "edges": np.array([edges] * 3), "pattern": np.eye(4), "graph": 0.3, "uniform": 0.7}
     width = 2 + 5
     weights = {
         "layers.1.attention.weight": torch.zeros(4, 1, 2 * width, 2 * width),

@@ -18,8 +18,7 @@ def results(error: float, ratio: float, edges: float, entropy: float) -> Results
         sharpness=dict.fromkeys((1, 2), ratio * BOUNDS),
         pull_back=[error] * 3,
         two_states=[error] * 6,
-        increases=[error] * 4,
-        edges=[edges] * 4,
+        edges=[edges] * 8,
         entropies=[(entropy, entropy - 0.001)] * 5,
     )
 

@@ -24,7 +24,7 @@ def runs(losses: list[float], nearest: list[int], match: float) -> Runs:
 
 def test_every_claim_can_hold_and_can_fail() -> None:
     flat = runs([1.1, 1.0, 0.99, 0.95], [0, 1, 1, 1], 0.1)
-    good = Results(flat, runs([1.1, 1.0, 0.7, 0.61], [0, 1, 2, 2], 0.9))
+    good = Results(flat, runs([1.1, 1.0, 1.0, 0.61], [0, 1, 1, 2], 0.9))
     bad = Results(runs([1.1, 0.9, 0.7, 0.61], [0, 2, 2, 2], 0.9), runs([1.3, 1.2, 1.2, 1.2], [0, 0, 0, 0], 0.1))
     check(study, good, bad)
 

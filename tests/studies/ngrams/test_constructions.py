@@ -26,7 +26,8 @@ def results(error: float, arrivals: tuple[int, int], end: float = 0.8) -> Result
         row[matches(order)] = 1.0
     errors = error * np.ones((4, 6, 1)) * np.exp(-TEMPERATURES)
     pair = [runs(each, end=end) for each in arrivals]
-    return Results(64, errors, attention, {"jacobians": error}, pair, [pair[0], pair[0]] if error < 1 else pair, pair)
+    noise = [pair[0], pair[0]] if error < 1 else pair
+    return Results(64, errors, attention, {"jacobians": error}, [0.9, 0.9], pair, noise, pair)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:

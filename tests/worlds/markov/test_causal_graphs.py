@@ -95,7 +95,6 @@ def test_counting_along_the_graph_beats_every_other_baseline():
     losses = {name: float(cross_entropy(f(batch), batch)) for name, f in world.baselines().items()}
     assert losses["uniform"] == pytest.approx(np.log(3))
     assert min(losses, key=losses.__getitem__) == "graph"
-    assert losses["graph"] == pytest.approx(world.optimal_loss(batch))
 
 
 def test_a_chain_of_any_order_is_a_graph():

@@ -29,7 +29,7 @@ def joint_experiment(
     """Both layers of a disentangled transformer with one head each, from A = 0 and W = 0, by gradient descent."""
     model = DisentangledTransformerConfig(vocab=states, length=len(parents), heads=(1, 1))
     training = Training(steps, batch_size, lr, "sgd", schedule="cosine", evals=25, eval_examples=2048)
-    final = (first_layer, KnownLosses(("oracle", "uniform")))
+    final = (first_layer, KnownLosses(("graph", "uniform")))
     return Experiment(InContextTree(states, parents, 0.1), model, training, seeds, (parent_attention,), final)
 
 

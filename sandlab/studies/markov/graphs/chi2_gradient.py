@@ -121,15 +121,6 @@ def towards_parent(results: Results) -> list[bool]:
     return [hit for graph in results.graphs for rows in graph.descent for hit in graph.points_at_parent(rows)]
 
 
-@study.claim(Exact(equals=1.0, within=0.0))
-def information(results: Results) -> list[float]:
-    """χ² information is largest between a position and its parent (data processing).
-
-    Share of positions whose largest I_χ² among earlier positions is the parent's.
-    """
-    return [float(np.mean(graph.points_at_parent(graph.information))) for graph in results.graphs]
-
-
 @study.claim(
     Exact(equals=0.0, within=1e-6), source="this laboratory; the source's stage-wise algorithm switches A² on first"
 )
