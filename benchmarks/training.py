@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import sandlab as sl
+from sandlab.learning._engine.population_step import chosen_strategies
 from sandlab.learning.objectives import LastLabel, member_loss
 
 SIZES = (1, 8, 64, 256, 1024)
@@ -33,7 +34,7 @@ WORLD = sl.worlds.InContextMarkov(states=3, order=1, length=LENGTH)
 
 
 def small_transformer(seed: int = 0) -> nn.Module:
-    """Small enough that 1024 members train on a CPU within a benchmark's patience."""
+    """Small enough that 1024 members train on a CPU in the time of a benchmark."""
     return sl.models.Transformer(vocab=3, length=LENGTH, layers=2, heads=1, width=16)
 
 
@@ -70,7 +71,7 @@ def plain_loop(factory: Callable[[int], nn.Module], members: int, steps: int, ba
             batch = WORLD.sample(batch_size, rng=rng)
             logits = model(batch.inputs)
             if logits.shape[1] == 1:
-                loss = member_loss(logits, goal.prepare(batch, rng=rng))
+                loss = member_loss(logits, goal.prepare(batch, rng))
             else:
                 loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
             optimizer.zero_grad()
@@ -84,9 +85,7 @@ def population(factory: Callable[[int], nn.Module], members: int, steps: int, ba
     last = population(WORLD.sample(1, rng=sl.rng(0)).inputs).shape[-2] == 1
     chosen: list[str] = []
 
-    def note(_step: int, _model: Any, _metrics: Any) -> None:
-        from sandlab.learning._engine.backends import chosen_strategies
-
+    def note(_step: int, _model: object, _metrics: object) -> None:
         chosen.extend(chosen_strategies())
 
     sl.learning.train(
@@ -117,7 +116,7 @@ def compare(
     The plain loop's cost is proportional to the number of members, so it runs at most eight of them.
     """
     few = min(members, 8)
-    way = population(factory, members, 2, batch_size)  # measures once which way of computing members is fastest
+    strategy = population(factory, members, 2, batch_size)  # the fastest one is measured once per process
     plain_loop(factory, 1, 2, batch_size)
     once = cpu_seconds(lambda: plain_loop(factory, 1, 4, batch_size)) / 4
     steps = max(8, min(40, int(patience / 6 / (once * few))))
@@ -136,7 +135,7 @@ def compare(
         "baseline": 1 / plain,
         "ratio": plain / ours,
         "members": members,
-        "computed": way,
+        "computed": strategy,
     }
 
 

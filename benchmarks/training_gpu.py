@@ -22,14 +22,13 @@ import torch.nn.functional as F
 from torch import nn
 
 import sandlab as sl
-from sandlab.learning._engine.engines import Eager, CUDAGraphEngine
-from sandlab.learning.objectives import CrossEntropy
-from sandlab.learning.optim import Adam, Settings
+from sandlab.learning._engine.population_step import PopulationStep
 from sandlab.learning._engine.precision import computing
-from sandlab.learning.schedules import factors
 from sandlab.learning._engine.sources import Source
-from sandlab.learning._engine.steps import TrainState
-from sandlab.learning._engine.backends import StackedModels
+from sandlab.learning._engine.step import UpdateRule
+from sandlab.learning.objectives import CrossEntropy
+from sandlab.learning.optim import Adam
+from sandlab.learning.schedules import factors
 
 WORLD = sl.worlds.InContextMarkov(states=3, order=1, length=64)
 BATCH, STEPS, RATE = 64, 500, 1e-3
@@ -105,20 +104,20 @@ def plain_speed() -> float:
     return 60 / statistics.median(seconds(lambda: plain_run(0, 60)) for _ in range(3))
 
 
-def make(members: int, variant: Variant) -> tuple[TrainState, Source, Any]:
+def make(members: int, variant: Variant) -> tuple[PopulationStep, Source]:
     """A population ready to step."""
-    population = StackedModels(sl.learning.Population(model, seeds=range(members)).to(DEVICE))
-    population.strategy = "native"
-    goal, rates = CrossEntropy(), torch.full((members,), RATE, dtype=torch.float64)
-    table = factors("constant", STEPS + 100)
-    stepper = TrainState(population, goal, Adam(Settings()), rates, torch.zeros_like(rates), table)
-    source = Source(WORLD, BATCH, sl.rng(1, device="cuda"), goal, DEVICE)
+    population = sl.learning.Population(model, seeds=range(members), strategy="native").to(DEVICE)
+    rates = torch.full((members,), RATE, dtype=torch.float64)
+    rule = UpdateRule(Adam(), rates, torch.zeros_like(rates), factors("constant", STEPS + 100))
+    step = PopulationStep(population, CrossEntropy(), rule)
+    source = Source(WORLD, BATCH, sl.rng(1, device="cuda"), CrossEntropy(), DEVICE)
     if variant.fused:
-        population.fuse_attention()
+        step.fuse_attention()
     if variant.compile:
-        stepper.compile(variant.mode)
-    engine = CUDAGraphEngine(stepper, source) if variant.graph else Eager(stepper, source)
-    return stepper, source, engine
+        step.compile(variant.mode)
+    if variant.graph:
+        step.record(source)
+    return step, source
 
 
 def speed(members: int, variant: Variant, plain: float, patience: float = 2.5) -> dict[str, Any]:
@@ -127,28 +126,27 @@ def speed(members: int, variant: Variant, plain: float, patience: float = 2.5) -
     torch.cuda.reset_peak_memory_stats()
     with computing(variant.precision, DEVICE):
         begun = time.perf_counter()
-        stepper, _, engine = make(members, variant)
-        engine.advance(0, 2)
+        step, source = make(members, variant)
+        step.advance(source, 0, 2)
         ready = time.perf_counter() - begun
-        once = seconds(lambda: engine.advance(2, 4)) / 4
+        once = seconds(lambda: step.advance(source, 2, 4)) / 4
         count = max(4, min(400, int(patience / max(once, 1e-5))))
-        stepper.clock.zero_()
-        step = seconds(lambda: engine.advance(0, count)) / count
-    row = {
+        step.clock.zero_()
+        each = seconds(lambda: step.advance(source, 0, count)) / count
+    return {
         "name": f"{members} members, {variant}",
         "unit": "model-steps/s",
-        "ours": members / step,
+        "ours": members / each,
         "baseline": plain,
-        "ratio": members / step / plain,
+        "ratio": members / each / plain,
         "members": members,
-        "step ms": 1e3 * step,
+        "step ms": 1e3 * each,
         "ready s": ready,
         "memory GiB": torch.cuda.max_memory_allocated() / 2**30,
-        "data share": data_seconds() / step,
-        "steps per replay": getattr(engine, "chain", 1),
-        "data recorded": getattr(engine, "place", None) is None,
+        "data share": data_seconds() / each,
+        "steps per replay": 1 if step.recording is None else step.recording.chain,
+        "data recorded": step.recording is not None and step.recording.batch is None,
     }
-    return row
 
 
 _data: list[float] = []
@@ -183,9 +181,9 @@ def curves(variant: Variant, plain: dict[int, list[float]], members: int) -> dic
     """Largest distance between the loss curves of some members of a population and of the same seeds alone."""
     torch.compiler.reset()
     with computing(variant.precision, DEVICE):
-        stepper, _, engine = make(members, variant)
-        engine.advance(0, STEPS)
-    losses = stepper.losses[:STEPS].double().cpu().numpy()
+        step, source = make(members, variant)
+        step.advance(source, 0, STEPS)
+    losses = step.losses[:STEPS].double().cpu().numpy()
     gaps = {seed: np.abs(losses[:, seed] - np.array(alone)) for seed, alone in plain.items()}
     worst = max(float(gap.max()) for gap in gaps.values())
     return {
