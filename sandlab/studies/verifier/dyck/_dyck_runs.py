@@ -82,7 +82,7 @@ SMALL = Experiment(
     model=TransformerConfig(vocab=FAMILIAR.vocab, length=LIMIT, layers=2, heads=4, width=64),
     training=Training(
         steps=1200, batch_size=32, lr=2e-3, weight_decay=0.1, schedule="linear", warmup=100, clip=1.0, ema=0.995,
-        evals=1, precision="tf32",
+        evals=1, eval_examples=200, precision="tf32",
     ),
     seeds=4,
 )  # fmt: skip
