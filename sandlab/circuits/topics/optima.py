@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sandlab.errors import choice, require
-from sandlab.worlds.topics.masking import InfiniteDocuments, MaskedStatistics, topic_of_word
+from sandlab.worlds.topics.masking import MaskedStatistics, topic_of_word
 
 __all__ = ["block_value", "diagonal_value", "embedding_optimum", "level_attention", "ridge_value", "value_family"]
 
@@ -72,11 +72,6 @@ def ridge_value(
     seen = statistics.masked(frequencies)
     gram = seen.T @ seen / len(seen) + strength * np.eye(statistics.vocab)
     return np.linalg.solve(gram, seen.T @ frequencies / len(seen)).T
-
-
-def every_ridge_value(statistics: MaskedStatistics, strength: float) -> Float[np.ndarray, "vocab vocab"]:
-    """`ridge_value` on all (T choose τ) infinite documents."""
-    return ridge_value(statistics, InfiniteDocuments(statistics).every(), strength)
 
 
 def embedding_optimum(
