@@ -172,10 +172,15 @@ def _helmert(size: int) -> Float[np.ndarray, "rest size"]:
 
 
 def _offsets(scores: Matrix, types: int, depth: int) -> Float[np.ndarray, "pair"]:
-    """a of each pair: score(open) − score(close) at the closing queries (any of them, by balance)."""
-    query = pair_code(0, min(2, depth), depth) + 1
+    """a of each pair: score(open) − score(close) at the closing queries, the same at all of them by balance."""
+    queries = [pair_code(kind, level, depth) + 1 for kind in range(types) for level in range(min(2, depth), depth + 1)]
     opens = np.array([pair_code(kind, level, depth) for kind, level in _pairs(types, depth)])
-    return scores[opens, query] - scores[opens + 1, query]
+    differences = scores[np.ix_(opens, queries)] - scores[np.ix_(opens + 1, queries)]
+    if depth > 1:
+        spread = float(np.ptp(differences, axis=1).max())
+        allowed = "balanced: score(open) − score(close) of a pair the same at all closing queries of level 2 and above"
+        require(spread < 1e-9, "scores", f"a difference of {spread:.3g}", allowed, "see random_balanced_scores")
+    return differences[:, 0]
 
 
 def _threshold(scores: Matrix, types: int, depth: int) -> float:

@@ -10,7 +10,7 @@ import torch
 from sandlab.circuits.dyck.balanced import balanced_dyck, random_balanced_scores, stack_like_scores, uniform_dyck
 from sandlab.lenses.dyck.balance import balance_report
 from sandlab.lenses.dyck.balance_bounds import cancelling_residue, pumped_twins
-from sandlab.lenses.dyck.pumping import least_confusion, pumped_attention, pumped_memory
+from sandlab.lenses.dyck.pumping import pumped_attention, pumped_memory
 from sandlab.models.base import seeded
 from sandlab.models.dyck.codes import BalanceTransformer
 from sandlab.models.hooks import record
@@ -40,7 +40,6 @@ class Draw:
     violations, ratios              of disturbed models: β and the largest ‖S‖/P
     any_embedding                   largest error on random linearly independent embeddings
     random_apart                    distance of the normed outputs on two pumped words, all weights random
-    equivalence                     share of two random models for which balance means exactness
     cancelling, not_cancelling      `cancelling_residue` of balanced and of disturbed scores
     faded                           length of the attention's output after 1000 pairs over that after 100
     map                             attention on the probe word
@@ -53,7 +52,6 @@ class Draw:
     ratios: np.ndarray
     any_embedding: float
     random_apart: float
-    equivalence: float
     cancelling: float
     not_cancelling: float
     faded: float
@@ -86,7 +84,6 @@ def examine(job: DrawJob) -> Draw:
         ratios=np.array([float(report.ratios.max()) for report in reports]),
         any_embedding=any_embedding,
         random_apart=_random_apart(world, seed),
-        equivalence=_equivalence(world, seed, elsewhere, any_embedding),
         cancelling=cancelling_residue(scores, types, depth),
         not_cancelling=cancelling_residue(scores + 0.3 * noise, types, depth),
         faded=pumped_attention(balanced, 1000) / pumped_attention(balanced, 100),
@@ -167,13 +164,3 @@ def _random_apart(world: Dyck, seed: int) -> float:
     ratios = balance_report(model).ratios
     query, kind, level, pair = (int(index) for index in np.unravel_index(int(ratios.argmax()), ratios.shape))
     return pumped_twins(model, FAR, (query + 2, kind), (level + 1, pair)).distance
-
-
-def _equivalence(world: Dyck, seed: int, exact: BalanceTransformer, error: float) -> float:
-    """Of two random models, one balanced and one not: the share for which balance and exactness say the same."""
-    agree = []
-    for model, found in ((exact, error), (_random_model(world, seed + 1000), 0.0)):
-        balanced = balance_report(model).ratios.max() < 1e-9
-        perfect = found < 1e-6 and least_confusion(model, FAR) < 1e-3
-        agree.append(bool(balanced) == perfect)
-    return float(np.mean(agree))

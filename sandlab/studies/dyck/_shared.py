@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from sandlab.lenses.dyck.balance import balance_report, seen_drift
 from sandlab.lenses.dyck.bracket_attention import closing_accuracy, stack_likeness, variation_per_run
 from sandlab.models.dyck.codes import MinimalDyckConfig
 from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.claims import NotMeasured
 from sandlab.worlds.dyck.language import Dyck
 from sandlab.worlds.dyck.nested_prefix import NestedPrefix
 
@@ -89,11 +91,6 @@ def contrastive(plain: Experiment, strength: float = 0.3) -> Experiment:
     """The same with a penalty for logits that change when nested pairs are put before the word."""
     penalty = InvariantLogits(NestedPrefix(*_language(plain)), strength)
     return replace(plain, training=replace(plain.training, objective=Penalised(CrossEntropy(), (penalty,))))
-
-
-def untrained(trained: Experiment) -> Experiment:
-    """The same models with their initial weights."""
-    return replace(trained, training=replace(trained.training, steps=1, lr=0.0))
 
 
 def closing(now: Snapshot) -> dict[str, Tensor]:
@@ -166,6 +163,28 @@ def _language(source: Snapshot | Experiment) -> tuple[int, int]:
 def variation(maps: Float[np.ndarray, "seed *lead query key"]) -> Float[np.ndarray, "seed"]:
     """Mean of ‖A − A'‖²_F between each seed and the others."""
     return variation_per_run(torch.from_numpy(maps)).numpy()
+
+
+def jackknife(
+    statistic: Callable[..., np.ndarray], *variations: Float[np.ndarray, "seed"]
+) -> Float[np.ndarray, "seed"]:
+    """Pseudo-values of a statistic of mean variations, one per seed.
+
+    The distances of one seed to the others are not independent of those of the next: a plain standard error would be
+    about half as large as it should be. With θ the statistic of all n seeds and θᵢ that without seed i, the values are
+    nθ − (n − 1)θᵢ.
+    """
+    seeds = len(variations[0])
+    if seeds < 3:
+        raise NotMeasured("variation between seeds needs at least three of them")
+    means = [np.full(seeds, each.mean()) for each in variations]
+    without = [(seeds * mean - 2 * each) / (seeds - 2) for mean, each in zip(means, variations)]
+    return seeds * statistic(*means) - (seeds - 1) * statistic(*without)
+
+
+def one_below_the_other(differences: Sequence[Float[np.ndarray, "seed"]]) -> Float[np.ndarray, "group seed"]:
+    """Rows for `Order` whose steps are the given differences: the smallest of them is judged, all at once."""
+    return np.cumsum([np.zeros_like(differences[0]), *differences], axis=0)
 
 
 def draw_map(axis: Axes, pattern: Float[np.ndarray, "query key"], title: str, marks: str = "") -> None:

@@ -20,7 +20,8 @@ from sandlab.models.attention import Attention
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck import _shared as shared
 from sandlab.studies.dyck._exact_models import uniform_error
-from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, training, untrained
+from sandlab.studies.dyck._shared import BOUNDED, SOURCE, LongWords, training
+from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.dyck.language import Dyck
 
@@ -41,10 +42,10 @@ def frozen_models(*, steps: int, seeds: int, width: int = 50, lr: float = 3e-3) 
     return Experiment(BOUNDED, model, training(steps, lr=lr), seeds, final=final, prepare=freeze_attention)
 
 
-QUICK = frozen_models(steps=1000, seeds=4)
+QUICK = frozen_models(steps=1000, seeds=5)
 study = Study(
     "dyck/uniform",
-    title="Two layers of uniform attention know Dyck words",
+    title="Two layers of frozen uniform attention learn to close 99 % of brackets, and an exact circuit closes all",
     source=SOURCE,
     at="Corollary 1",
     quick=QUICK,
@@ -74,6 +75,15 @@ def trained(results: Results) -> np.ndarray:
     Closing accuracy in distribution.
     """
     return results.runs.final["accuracy"]
+
+
+@study.claim(Mean(above=0.99), at="footnote to Corollary 1", paper="more than 99 %")
+def trained_as_published(results: Results) -> np.ndarray:
+    """It closes more than 99 % of brackets.
+
+    Closing accuracy in distribution.
+    """
+    return trained(results)
 
 
 @study.claim(Exact(below=1e-5), at="Corollary 1")

@@ -66,7 +66,7 @@ RESNET = DensityRatioConfig(size=8, body="resnet18", features=64, width=64)
 QUICK = Settings(experiment(ImageContrast("digits"), MLP))
 study = Study(
     "nce/images",
-    title="A density-ratio network learns faster by normalised descent",
+    title="A density-ratio network of digits reaches a lower loss by normalised descent, on NCE and on eNCE",
     source=SOURCE,
     at="section 4.1.6, figure 4.3",
     quick=QUICK,

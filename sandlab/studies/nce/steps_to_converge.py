@@ -223,6 +223,18 @@ def normalised_polynomial(results: Results) -> float:
     return updates if updates >= 0 else math.inf
 
 
+@study.claim(Exact(below=0.0), at="Corollary 2", paper="polynomial in R")
+def normalised_growth_falls(results: Results) -> float:
+    """The updates of normalised descent on NCE grow more slowly than exponentially.
+
+    Largest change of updates(R + 1)/updates(R) from one R to the next, R = 4 … 8 (0 for an exponential).
+    """
+    updates = np.array(results.updates("normalised", range(4, 9)), dtype=float)
+    if (updates < 0).any():
+        return math.inf
+    return float(np.diff(updates[1:] / updates[:-1]).max())
+
+
 @study.claim(Exact(below=1.0001), at="Theorem 21")
 def ence_no_slower(results: Results) -> float:
     """From R = 4 on normalised descent on eNCE needs no more updates than on NCE.

@@ -9,6 +9,7 @@ from sandlab.circuits.dyck.balanced import (
     uniform_dyck,
     zero_head,
 )
+from sandlab.errors import BadInput
 from sandlab.lenses.dyck.balance import (
     balance_gap,
     balance_report,
@@ -17,7 +18,7 @@ from sandlab.lenses.dyck.balance import (
     pair_frequencies,
     seen_drift,
 )
-from sandlab.models.dyck.codes import BalanceTransformer, MinimalDyck, code_table, depth_codes
+from sandlab.models.dyck.codes import BalanceTransformer, MinimalDyck, code_table, depth_codes, pair_code
 from sandlab.worlds.dyck.language import Dyck
 
 
@@ -224,3 +225,10 @@ def test_the_seen_drift_is_the_growth_of_the_read_out_along_a_long_word() -> Non
         growth = float(counts[:8] @ seen[:8]) / 4000  # START is seen once only
         found.append(abs(growth) / abs(float(seen[0] - seen[4])))
     assert seen_drift(model) == pytest.approx(sum(found) / 2, rel=0.05)
+
+
+def test_scores_that_are_not_balanced_are_refused() -> None:
+    scores = random_balanced_scores(2, 4, rng=sl.rng(1))
+    scores[pair_code(0, 1, 4), pair_code(1, 2, 4) + 1] += 0.5
+    with pytest.raises(BadInput, match=r"score\(open\) − score\(close\)"):
+        balanced_dyck(scores=scores)

@@ -36,11 +36,11 @@ def maps(*spreads: float, words: int = 0, tokens: int = 17) -> np.ndarray:
 
 
 def small(settings: Value) -> Value:
-    """The same settings with two seeds, three steps and few test words wherever something is trained."""
+    """The same settings with three seeds, three steps and few test words wherever something is trained."""
     if isinstance(settings, Experiment):
         training = dataclasses.replace(settings.training, steps=3, batch_size=8, eval_examples=10)
         final = tuple(LongWords(4, 40) if isinstance(probe, LongWords) else probe for probe in settings.final)
-        return dataclasses.replace(settings, training=training, seeds=2, final=final)
+        return dataclasses.replace(settings, training=training, seeds=3, final=final)
     if isinstance(settings, tuple):
         return tuple(small(each) for each in settings)
     if dataclasses.is_dataclass(settings):

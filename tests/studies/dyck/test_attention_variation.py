@@ -8,9 +8,9 @@ from stand_in import LAB
 
 from sandlab.studies.dyck.attention_variation import Results, study
 
-GOOD = runs(accuracy=0.99, long_accuracy=0.8, maps=maps(0.0, 0.8), stack_like=0.5)
+GOOD = runs(accuracy=0.99, long_accuracy=0.8, maps=maps(0.0, 0.3), stack_like=0.5)
 ALIKE = runs(accuracy=0.6, long_accuracy=0.5, maps=maps(0.8, 0.1), stack_like=0.95)
-MINIMAL = runs(accuracy=0.99, long_accuracy=0.9, maps=maps(0.2), stack_like=0.5)
+MINIMAL = runs(accuracy=0.99, long_accuracy=0.9, maps=maps(0.1), stack_like=0.5)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -30,4 +30,4 @@ def test_a_small_run_of_the_full_settings_measures_every_claim() -> None:
     outcome = study.run(small(replace(settings, wide=None)), LAB, "full")
     measures_everything(study, outcome, "full")
     assert set(outcome.figures) == {"maps", "variation"} and len(outcome.tables["variation"]) == 5
-    assert outcome.results.runs["standard"].final["maps"].shape == (2, 2, 17, 17)
+    assert outcome.results.runs["standard"].final["maps"].shape == (3, 2, 17, 17)

@@ -30,5 +30,5 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 def test_a_small_run_measures_every_claim_and_draws_every_layer() -> None:
     outcome = study.run(small(study.config("quick")), LAB, "quick")
     measures_everything(study, outcome, "quick")
-    assert outcome.results.deep.final["maps"].shape == (2, 4, 2, 28, 28)
+    assert outcome.results.deep.final["maps"].shape == (3, 4, 2, 28, 28)
     assert len(outcome.figures["maps"].axes) == 5

@@ -10,7 +10,7 @@ from sandlab.studies.dyck.pruning import COPIES, Pruning, Results, Settings, stu
 
 def results(slope: float, error: float) -> Results:
     matrix = np.zeros((4, 60))
-    draws = [10 ** (slope * np.array(COPIES) + 0.01 * draw) for draw in range(5)]
+    draws = [10 ** (slope * np.array(COPIES) + 0.01 * draw) for draw in range(8)]
     return Results([Pruning(each, error, error, error, matrix, [matrix, matrix]) for each in draws])
 
 

@@ -22,7 +22,6 @@ def draw(seed: int, error: float, kept: float, correlated: bool, spread: float) 
         ratios=losses,
         any_embedding=error,
         random_apart=error,
-        equivalence=1.0 if error < 1e-6 else 0.5,
         cancelling=error,
         not_cancelling=0.2 if error < 1e-6 else 0.0,
         faded=0.1 if error < 1e-6 else 0.5,

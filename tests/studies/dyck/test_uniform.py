@@ -12,7 +12,7 @@ from sandlab.studies.dyck.uniform import Results, study
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good, bad = (runs(accuracy=accuracy, long_accuracy=accuracy) for accuracy in (0.99, 0.7))
+    good, bad = (runs(accuracy=accuracy, long_accuracy=accuracy) for accuracy in (0.995, 0.7))
     check(study, Results(good, [1e-12] * 4), Results(bad, [0.1] * 4))
 
 

@@ -5,7 +5,7 @@ from claim_cases import check
 from dyck_cases import maps, measures_everything, runs, small
 from stand_in import LAB
 
-from sandlab.studies.dyck.variation_table import PUBLISHED, Results, study
+from sandlab.studies.dyck.variation_table import PUBLISHED, Results, smallest_increase, study
 
 
 def table(accuracy: float, *spreads: float) -> Results:
@@ -14,7 +14,12 @@ def table(accuracy: float, *spreads: float) -> Results:
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, table(0.99, 0.1, 0.7, 1.0), table(0.6, 0.6, 0.3, 0.1))
+    check(study, table(0.99, 0.1, 0.7, 1.0), table(0.6, 0.6, 0.3, 0.1), table(0.99, 1.0, 0.8, 0.7))
+
+
+def test_the_order_of_layers_that_hardly_vary_does_not_count() -> None:
+    assert not smallest_increase(np.full(3, 0.001), np.full(3, 0.016), np.full(3, 0.099)).any()
+    assert np.allclose(smallest_increase(np.full(3, 0.1), np.full(3, 2.0)), np.log(20))
 
 
 def test_every_cell_of_the_published_table_has_a_claim_and_missing_ones_are_not_measured() -> None:
@@ -28,5 +33,5 @@ def test_maps_of_prefixes_have_nineteen_tokens_and_rows_that_sum_to_one() -> Non
     outcome = study.run(small(study.config("quick")), LAB, "quick")
     measures_everything(study, outcome, "quick")
     found = outcome.results.runs[2, 4, 3].final["prefix_maps"]
-    assert found.shape == (2, 3, 40, 19, 19) and np.allclose(found.sum(-1), 1, atol=1e-5)
+    assert found.shape == (3, 3, 40, 19, 19) and np.allclose(found.sum(-1), 1, atol=1e-5)
     assert set(outcome.figures) == {"layers", "maps"}
