@@ -127,9 +127,12 @@ def accurate(results: Results) -> np.ndarray:
 def first_layer(results: Results) -> np.ndarray:
     """First-layer attention is nearly uniform, whatever the seed.
 
-    Minus the mean variation of a first layer, smallest over cells.
+    Minus the mean variation of a first layer, smallest over cells; 1 less for models that close less than 97 %.
     """
-    first = [shared.jackknife(np.negative, layers[0]) for layers in results.variation.values()]
+    first = [
+        shared.jackknife(np.negative, layers[0]) - (results.runs[cell].final["accuracy"] < 0.97)
+        for cell, layers in results.variation.items()
+    ]
     return shared.one_below_the_other(first)
 
 
