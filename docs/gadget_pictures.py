@@ -43,14 +43,14 @@ def step() -> Any:
 
 def look_up() -> Any:
     points, values = torch.arange(5.0).double().unsqueeze(1), torch.tensor([1.0, 3.0, 0.0, 2.0, 2.0]).double()
-    network, x = sl.get("circuits", "relu-look-up")(points, values.unsqueeze(1), rng=sl.rng(0)), _line(-1, 5)
+    network, x = sl.get("circuits", "look-up")(points, values.unsqueeze(1), rng=sl.rng(0)), _line(-1, 5)
     labels = {"xlabel": "argument", "ylabel": "value", "title": "exact at the entries of the table"}
     return _curve(x, network(x), (points.flatten().numpy(), values.numpy()), **labels)
 
 
 def indexing() -> Any:
     entries = torch.tensor([1.0, 3.0, 0.5, 2.0, 2.5], dtype=torch.float64)
-    network, y = sl.get("circuits", "relu-indexing")(5, 3.0), _line(1, 5)
+    network, y = sl.get("circuits", "indexing")(5, 3.0), _line(1, 5)
     answers = network(torch.cat([entries.expand(len(y), -1), y], 1))
     labels = {"xlabel": "index y", "ylabel": "x_y", "title": "exact at whole indices"}
     return _curve(y, answers, (np.arange(1, 6), entries.numpy()), **labels)
@@ -58,7 +58,7 @@ def indexing() -> Any:
 
 def hot_index() -> Any:
     """The place of the hot entry, for entries from 0 to twice the threshold."""
-    network, height = sl.get("circuits", "relu-hot-index")(5, 1.0), _line(0, 2)
+    network, height = sl.get("circuits", "hot-index")(5, 1.0), _line(0, 2)
     figure, (axis,) = figures.new(width=4.6, height=2.6)
     for place in range(5):
         x = torch.zeros(len(height), 5, dtype=torch.float64)
@@ -74,9 +74,9 @@ def select() -> Any:
     """Three tables as networks, and the network that holds them all, asked for each."""
     points = torch.arange(4.0).double().unsqueeze(1)
     tables = torch.tensor([[0.0, 1.0, 0.5, 2.0], [2.0, 0.0, 1.5, 0.5], [1.0, 1.0, 2.0, 0.0]], dtype=torch.float64)
-    make = sl.get("circuits", "relu-look-up")
+    make = sl.get("circuits", "look-up")
     networks = [make(points, row.unsqueeze(1), rng=sl.rng(0)) for row in tables]
-    chosen, x = sl.get("circuits", "relu-select")(networks, 10.0), _line(0, 3)
+    chosen, x = sl.get("circuits", "select-network")(networks, 10.0), _line(0, 3)
     figure, (axis,) = figures.new(width=4.6, height=2.6)
     for which, row in enumerate(tables, start=1):
         answers = chosen(torch.cat([torch.full_like(x, which), x], 1)).detach().flatten().numpy()
@@ -163,11 +163,11 @@ def suffix_table() -> Any:
 
 GADGETS: dict[str, Callable[[], Any]] = {
     "interpolate": interpolate,
-    "step": step,
-    "relu-look-up": look_up,
-    "relu-indexing": indexing,
-    "relu-hot-index": hot_index,
-    "relu-select": select,
+    "step-up": step,
+    "look-up": look_up,
+    "indexing": indexing,
+    "hot-index": hot_index,
+    "select-network": select,
     "prune-linear": lambda: _pruned(_two_layers),
     "prune-bilinear": lambda: _pruned(_key_and_query),
     "prune-layer": lambda: _outputs(1),

@@ -25,6 +25,8 @@ def world_picture(world: Any) -> bytes | None:
         return _svg(sl.worlds.draw_machine(world))
     batch = world.sample(EXAMPLES, rng=sl.rng(0))
     if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
+        if batch.inputs.ndim == 3:  # a sequence of points
+            batch = sl.worlds.Batch(batch.inputs.flatten(0, 1), batch.targets.flatten(), batch.mask.flatten())
         return _points(batch) if batch.inputs.ndim == 2 else _images(batch)
     entropy = _entropy(world)
     figure, axes = figures.new(columns=1 if entropy is None else 2, width=4.6, height=2.9)
@@ -79,37 +81,37 @@ def _images(batch: Any) -> bytes | None:
 
 
 CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
-    "flip-flop-2layer": lambda: (
+    "flip-flop-transformer": lambda: (
         sl.circuits.flip_flop_transformer(32),
         sl.worlds.FlipFlop.ignoring(0.6, length=32).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "memory-1layer": lambda: (
+    "memory-transformer": lambda: (
         sl.circuits.memory_transformer(24),
         sl.worlds.FlipFlopTransduction(length=24, idle=0.8).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "dyck-balanced": lambda: (
+    "balanced-dyck": lambda: (
         sl.circuits.balanced_dyck(scores=sl.circuits.random_balanced_scores(2, 4, rng=sl.rng(1))),
         sl.worlds.Dyck(length=24).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "dyck-uniform": lambda: (
+    "uniform-dyck": lambda: (
         sl.circuits.uniform_dyck(),
         sl.worlds.Dyck(length=24).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "ngram": lambda: (sl.circuits.ngram_estimator(3, 2, 20), _tokens(20)),
-    "bigram-all-heads": lambda: (sl.circuits.all_heads_bigram(3, 2, 20), _tokens(20)),
-    "ngram-lag-set": lambda: (sl.circuits.lag_set_estimator(3, (1, 3), 20), _tokens(20)),
-    "ngram-multiplicity": lambda: (sl.circuits.heads_for_lags(3, 20, (1, 2, 2)), _tokens(20)),
-    "ngram-additive": lambda: (sl.circuits.additive_ngram_estimator(3, 2, 20), _tokens(20)),
+    "ngram-estimator": lambda: (sl.circuits.ngram_estimator(3, 2, 20), _tokens(20)),
+    "all-heads-bigram": lambda: (sl.circuits.all_heads_bigram(3, 2, 20), _tokens(20)),
+    "lag-set-estimator": lambda: (sl.circuits.lag_set_estimator(3, (1, 3), 20), _tokens(20)),
+    "heads-for-lags": lambda: (sl.circuits.heads_for_lags(3, 20, (1, 2, 2)), _tokens(20)),
+    "additive-ngram-estimator": lambda: (sl.circuits.additive_ngram_estimator(3, 2, 20), _tokens(20)),
     "induction-head": lambda: (sl.circuits.induction_head(3, 20), _tokens(20)),
     "korder-three-layers": lambda: (sl.get("circuits", "korder-three-layers")(2, 2, 20), _tokens(20, 2)),
     "korder-two-layers": lambda: (sl.get("circuits", "korder-two-layers")(2, 2, 20), _tokens(20, 2)),
-    "attention-uniform": lambda: (sl.get("circuits", "attention-uniform")(3, 20), _tokens(20)),
-    "causal-graph": lambda: (sl.get("circuits", "causal-graph")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
-    "parent-heads": lambda: (
-        sl.get("circuits", "parent-heads")(3, sl.worlds.skip_parents(16)),
+    "running-average": lambda: (sl.get("circuits", "running-average")(3, 20), _tokens(20)),
+    "causal-graph-estimator": lambda: (sl.get("circuits", "causal-graph-estimator")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
+    "parent-heads-estimator": lambda: (
+        sl.get("circuits", "parent-heads-estimator")(3, sl.worlds.skip_parents(16)),
         sl.worlds.InContextDag(3, sl.worlds.skip_parents(16)).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "attention-sparse": lambda: (sl.get("circuits", "attention-sparse")([0.0, 1.0, 2.0], 20), _tokens(20)),
+    "select-largest": lambda: (sl.get("circuits", "select-largest")([0.0, 1.0, 2.0], 20), _tokens(20)),
     "disentangle": lambda: (_disentangled(), _tokens(12)),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
@@ -120,18 +122,18 @@ def _tokens(length: int, states: int = 3) -> torch.Tensor:
 
 
 COMPUTATIONS: dict[str, tuple[str, int]] = {
-    "scan": ("Grid4", 8),
-    "krohn-rhodes": ("Grid4", 10),
-    "gridworld": ("Grid4", 10),
-    "memory": ("flip-flop", 10),
-    "modular-counter": ("C3", 10),
-    "sine-counter": ("C3", 10),
-    "direct-product": ("C2^2", 8),
-    "semidirect": ("D6", 8),
-    "solvable-group": ("D6", 8),
-    "group": ("Q8", 8),
-    "permutation-reset": ("flip-flop", 8),
-    "sequential": ("C3", 6),
+    "scan-circuit": ("Grid4", 8),
+    "krohn-rhodes-circuit": ("Grid4", 10),
+    "gridworld-circuit": ("Grid4", 10),
+    "memory-circuit": ("flip-flop", 10),
+    "counter-circuit": ("C3", 10),
+    "sine-counter-circuit": ("C3", 10),
+    "direct-product-circuit": ("C2^2", 8),
+    "semidirect-circuit": ("D6", 8),
+    "series-circuit": ("D6", 8),
+    "group-circuit": ("Q8", 8),
+    "permutation-reset-circuit": ("flip-flop", 8),
+    "sequential-circuit": ("C3", 6),
 }
 """Circuit of an automaton → machine and word length on which its computation is drawn."""
 
@@ -158,10 +160,10 @@ def _wreath() -> Any:
     two = FiniteGroup.cyclic(2)
     machine = sl.worlds.canonical(FiniteGroup.wreath(two, two).products)
     word = torch.randint(0, machine.vocab, (8,), generator=sl.rng(1))
-    return sl.circuits.draw_computation(sl.get("circuits", "wreath")(two, 2, 8), machine, word)
+    return sl.circuits.draw_computation(sl.get("circuits", "wreath-circuit")(two, 2, 8), machine, word)
 
 
-FIGURES: dict[str, Callable[[], Any]] = {**GADGETS, "wreath": _wreath}
+FIGURES: dict[str, Callable[[], Any]] = {**GADGETS, "wreath-circuit": _wreath}
 """Circuit → a figure of its own."""
 
 
@@ -184,8 +186,8 @@ def _laws(model: Any, inputs: torch.Tensor) -> torch.Tensor:
 
 
 MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
-    "rnn": (
-        lambda: sl.get("circuits", "rnn")(_three(), 24)(_three().sample(1, rng=sl.rng(1)).inputs).detach()[0].mT,
+    "rnn-circuit": (
+        lambda: sl.get("circuits", "rnn-circuit")(_three(), 24)(_three().sample(1, rng=sl.rng(1)).inputs).detach()[0].mT,
         "letter", "state", "the state of a counter modulo 3 after each letter",
     ),
     "flip-flop-parser": (
@@ -194,16 +196,16 @@ MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
         ).detach()[0].mT,
         "token", "stored bit", "the bit that a read would have to return",
     ),
-    "markov-kernel": (
-        lambda: _laws(sl.get("circuits", "markov-kernel")(0.2, 0.3, length=24), _tokens(24, 2)),
+    "kernel-predictor": (
+        lambda: _laws(sl.get("circuits", "kernel-predictor")(0.2, 0.3, length=24), _tokens(24, 2)),
         "position", "next token", "predicted law: the kernel's row of each token",
     ),
-    "markov-marginal": (
-        lambda: _laws(sl.get("circuits", "markov-marginal")(0.2, 0.3, length=24), _tokens(24, 2)),
+    "marginal-predictor": (
+        lambda: _laws(sl.get("circuits", "marginal-predictor")(0.2, 0.3, length=24), _tokens(24, 2)),
         "position", "next token", "predicted law: the marginal, whatever is read",
     ),
-    "markov-rank-one": (
-        lambda: _laws(sl.get("circuits", "markov-rank-one")(1.0, 1.0, length=24), _tokens(24, 2)),
+    "three-parameter-transformer": (
+        lambda: _laws(sl.get("circuits", "three-parameter-transformer")(1.0, 1.0, length=24), _tokens(24, 2)),
         "position", "next token", "predicted law at e = w = 1, a = b = 0",
     ),
     "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
