@@ -62,6 +62,11 @@ class Results:
         """Larger tail error (data, weights), at least 1e-6."""
         return np.maximum(np.stack([larger_tail(runs.final) for runs in self.columns], 1), 1e-6)
 
+    @property
+    def learnt(self) -> np.ndarray:
+        """Which models err on less than 5 % in distribution (data, weights)."""
+        return np.stack([runs.final["in"] < 0.05 for runs in self.columns], 1)
+
 
 @study.collect
 def collect(experiment: Experiment, lab: Lab) -> Results:
@@ -74,18 +79,20 @@ def collect(experiment: Experiment, lab: Lab) -> Results:
 def data_order(results: Results) -> np.ndarray:
     """With the same initial weights, another order of the data gives another tail error.
 
-    Standard deviation over data seeds of the larger tail error, over its mean, for each seed of the weights.
+    Standard deviation over data seeds of the larger tail error, over its mean, for each seed of the weights (0 when one
+    of its models errs on more than 5 % in distribution).
     """
-    return results.errors.std(0, ddof=1) / results.errors.mean(0)
+    return results.learnt.all(0) * results.errors.std(0, ddof=1) / results.errors.mean(0)
 
 
 @study.claim(Mean(above=0.1), at="Figure 7")
 def initial_weights(results: Results) -> np.ndarray:
     """With the same data, other initial weights give another tail error.
 
-    Standard deviation over weight seeds of the larger tail error, over its mean, for each seed of the data.
+    Standard deviation over weight seeds of the larger tail error, over its mean, for each seed of the data (0 when one
+    of its models errs on more than 5 % in distribution).
     """
-    return results.errors.std(1, ddof=1) / results.errors.mean(1)
+    return results.learnt.all(1) * results.errors.std(1, ddof=1) / results.errors.mean(1)
 
 
 @study.table

@@ -18,7 +18,7 @@ from sandlab.studies.nulls import untrained
 
 def results(errors: list[list[float]]) -> Results:
     """Larger tail errors (weights, data)."""
-    finals = [{"sparse": np.zeros(len(row)), "dense": np.array(row)} for row in errors]
+    finals = [{"in": np.zeros(len(row)), "sparse": np.zeros(len(row)), "dense": np.array(row)} for row in errors]
     seeds, steps, loss = tuple(range(len(errors[0]))), np.arange(2), np.zeros((2, 2))
     return Results([Runs(seeds, steps, loss, {}, final) for final in finals])
 
