@@ -88,7 +88,7 @@ def fit_parametric(
     *,
     starts: Float[np.ndarray, "restart parameters"],
     probes: np.ndarray | None = None,
-    evaluations: int = 300,
+    evaluations: int = 120,
 ) -> list[ParametricFit]:
     """Least squares from every start (d·k + k² numbers each) to the given predictions, all restarts at once.
 
@@ -120,7 +120,7 @@ def _levenberg_marquardt(
         better = (new**2).sum(1) < (current**2).sum(1)
         theta, current = torch.where(better[:, None], tried, theta), torch.where(better[:, None], new, current)
         damping = torch.where(better[:, None, None], damping / 3, damping * 4).clamp(1e-14, 1e8)
-        if bool(((current**2).mean(1) < 1e-28).all()):
+        if bool((((current**2).mean(1) < 1e-26) | (damping[:, 0, 0] > 1e6)).all()):  # found, or stuck
             break
         jacobian = slopes(theta)
     return theta, (current**2).mean(1)

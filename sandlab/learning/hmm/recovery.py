@@ -64,9 +64,8 @@ def recover_hmm(
 
 def as_valid_hmm(emissions: np.ndarray, transitions: np.ndarray) -> HMM:
     """The HMM nearest in spirit to noisy estimates: negative entries clipped, O normalised, T by Sinkhorn."""
-    O = np.maximum(emissions, 0)
-    T = np.log(np.maximum(transitions, 1e-9))
-    return make_hmm(O / O.sum(0), sinkhorn(torch.from_numpy(T), 500).numpy())
+    clipped, logits = np.maximum(emissions, 0), np.log(np.maximum(transitions, 1e-9))
+    return make_hmm(clipped / clipped.sum(0), sinkhorn(torch.from_numpy(logits), 500).numpy())
 
 
 def align(truth: Float[np.ndarray, "d k"], found: Float[np.ndarray, "d k"]) -> tuple[int, ...]:
@@ -79,7 +78,7 @@ def align(truth: Float[np.ndarray, "d k"], found: Float[np.ndarray, "d k"]) -> t
 
 
 def parameter_error(truth: LatentChain, means: np.ndarray, transitions: np.ndarray) -> ParameterError:
-    """Error of (means, T) against a model, after one permutation applied to the columns of O or M and both axes of T."""
+    """Error of (means, T) against a model, after one permutation of the columns of O or M and both axes of T."""
     order = list(align(truth.means, means))
     first, second = means[:, order] - truth.means, transitions[np.ix_(order, order)] - truth.T
     largest = float(np.abs(first).max()), float(np.abs(second).max())

@@ -138,7 +138,7 @@ def identifiable(
     restarts: int = 12,
     seed: int = 0,
     apart: float = 1e-3,
-    loss: float = 1e-18,
+    loss: float = 1e-12,
 ) -> Identifiability:
     """Whether these tasks determine the model: local nullity, then a search for an explicit second model.
 
@@ -178,5 +178,5 @@ def _fits(
     if not restarts:
         return []
     starts = rng.normal(size=(restarts, d * k + k * k))
-    fits = fit_parametric(tasks, targets, d, k, starts=starts, probes=probes)
+    fits = fit_parametric(tasks, targets, d, k, starts=starts, probes=probes, evaluations=40)
     return [each.model for each in fits if each.loss < loss]

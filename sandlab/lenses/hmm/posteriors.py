@@ -23,6 +23,6 @@ def posterior_saturation(ghmm: GaussianHMM, state: int, scale: float) -> Float[n
 
 @register("lenses")
 def posterior_jacobian(ghmm: GaussianHMM, x: Float[np.ndarray, " d"]) -> Float[np.ndarray, "k d"]:
-    """∇φ(x) = (diag φ − φφᵀ)(M − x1ᵀ)ᵀ (eq. 2.64); the shift by x drops out, because rows of the first factor sum to 0."""
+    """∇φ(x) = (diag φ − φφᵀ)(M − x1ᵀ)ᵀ (eq. 2.64); the shift by x drops out."""
     phi = ghmm.posterior(x)
     return (np.diag(phi) - np.outer(phi, phi)) @ (ghmm.M - x[:, None]).T

@@ -28,7 +28,7 @@ CANON_M: Rows = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.6), (0.0, 0.0, 0.8))
 
 @dataclass(frozen=True)
 class LatentChain(World):
-    """What both kinds of HMM share: a doubly stochastic chain of hidden states that starts at its uniform stationary law.
+    """What both kinds of HMM share: a doubly stochastic chain of hidden states with a uniform start.
 
     `transitions[i][j]` = P(h_{t+1} = i | h_t = j): columns sum to 1. The reverse chain has Tᵀ, because T is doubly
     stochastic and h₁ uniform (assumption 5). Source: Liu 2024 (thesis, CMU-ML-24-110), section 2.2.
@@ -193,13 +193,14 @@ class HMM(LatentChain):
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time token"]:
         """The forward algorithm: P(x_{t+1} | x_1 … x_t)."""
-        T, O = torch.from_numpy(self.T).to(batch.inputs.device), torch.from_numpy(self.O).to(batch.inputs.device)
+        device = batch.inputs.device
+        steps, emitted = torch.from_numpy(self.T).to(device), torch.from_numpy(self.O).to(device)
         belief, answers = torch.full((len(batch), self.hidden), 1.0 / self.hidden, dtype=torch.float64), []
         belief = belief.to(batch.inputs.device)
         for time in range(batch.inputs.shape[1]):
-            belief = belief * O[batch.inputs[:, time]]
-            belief = (belief / belief.sum(-1, keepdim=True)) @ T.T
-            answers.append((belief @ O.T).log())
+            belief = belief * emitted[batch.inputs[:, time]]
+            belief = (belief / belief.sum(-1, keepdim=True)) @ steps.T
+            answers.append((belief @ emitted.T).log())
         return torch.stack(answers, dim=1)
 
     def string_counts(self, n: int, *, rng: torch.Generator, chunk: int = 2_000_000) -> Int[np.ndarray, "*tokens"]:
@@ -222,7 +223,7 @@ class HMM(LatentChain):
 class GaussianHMM(LatentChain):
     """A hidden Markov model whose observation in state i is N(μ_i, I_d); the class to predict is the hidden state.
 
-    `centres[a][i]` is coordinate a of μ_i; the theorems ask for ‖μ_i‖ = 1 (assumption 9). φ(x) = softmax(−‖x − μ_i‖²/2).
+    `centres[a][i]` is coordinate a of μ_i; the theorems ask for ‖μ_i‖ = 1 (9). φ(x) = softmax(−‖x − μ_i‖²/2).
     Defaults: `ghmm-canon` of this chapter (d = k = 3).
     """
 

@@ -1,0 +1,5 @@
+"""What the studies of this chapter share."""
+
+from __future__ import annotations
+
+SOURCE = "Liu 2024 (thesis, CMU-ML-24-110)"
