@@ -173,7 +173,9 @@ def _helmert(size: int) -> Float[np.ndarray, "rest size"]:
 
 def _offsets(scores: Matrix, types: int, depth: int) -> Float[np.ndarray, "pair"]:
     """a of each pair: score(open) − score(close) at the closing queries, the same at all of them by balance."""
-    queries = [pair_code(kind, level, depth) + 1 for kind in range(types) for level in range(min(2, depth), depth + 1)]
+    queries = np.array(
+        [pair_code(kind, level, depth) + 1 for kind in range(types) for level in range(min(2, depth), depth + 1)]
+    )
     opens = np.array([pair_code(kind, level, depth) for kind, level in _pairs(types, depth)])
     differences = scores[np.ix_(opens, queries)] - scores[np.ix_(opens + 1, queries)]
     if depth > 1:
