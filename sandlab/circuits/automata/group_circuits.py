@@ -8,8 +8,10 @@ import numpy as np
 
 from sandlab.circuits.automata.programs import (
     AbelianProgram,
+    DirectProgram,
     GroupProgram,
     SemidirectProgram,
+    direct_program,
     group_program,
     semidirect_program,
     series_program,
@@ -80,17 +82,17 @@ def _append_decoder(circuit: CircuitBuilder, channels: Sequence[int], state: int
 
 @register("circuits")
 def direct_product_circuit(machine: Automaton, length: int) -> TheoryTransformer:
-    """An abelian group in one layer: a product of counters that run side by side.
+    """A group G_1 × G_2: both run side by side. An abelian group is a product of counters, in one layer.
 
-    Widths, heads and channels add up, depth is that of the deepest factor (1). Liu et al. 2023, Lemma 17.
+    Widths, heads and channels add up, depth is that of the deepest factor. A group that is no such product is refused.
+    Liu et al. 2023, Lemma 17.
     """
-    group = letter_group(machine)
-    if not group.is_abelian:
-        raise BadInput(f"{group_name(group)} is not abelian: take the semidirect or the solvable-group circuit")
-    program = group_program(group)
-    assert isinstance(program, AbelianProgram)
-    sizes = "×".join(f"C{size}" for size in program.sizes)
-    return program_circuit(machine, length, program, f"direct product: {sizes}, one counter each, side by side")
+    program = direct_program(letter_group(machine))
+    if isinstance(program, AbelianProgram):
+        sizes = "×".join(f"C{size}" for size in program.sizes)
+        return program_circuit(machine, length, program, f"direct product: {sizes}, one counter each, side by side")
+    names = " × ".join(group_name(factor.group) for factor in program.factors)
+    return program_circuit(machine, length, program, f"direct product: {names}, side by side, depth {program.depth}")
 
 
 @register("circuits")
@@ -106,15 +108,19 @@ def semidirect_circuit(machine: Automaton, length: int) -> TheoryTransformer:
 
 
 @register("circuits")
-def wreath_circuit(base: FiniteGroup, acting: int, length: int) -> TheoryTransformer:
-    """The wreath product N ≀ C_p acting on itself (`canonical` of `FiniteGroup.wreath`); depth L_N + 3.
+def wreath_circuit(base: FiniteGroup, acting: int | FiniteGroup, length: int) -> TheoryTransformer:
+    """The wreath product N ≀ H acting on itself (`canonical` of `FiniteGroup.wreath`); depth L_N + L_H + 2.
 
-    N runs in p copies whose order the counter of C_p shifts; the two shifts are wirings chosen by the count. Liu et
-    al. 2023, Lemma 19; corrected: the bound needs a one-channel code of H, not of the product.
+    acting   H, or its order where it is cyclic
+
+    N runs in |H| copies whose order H permutes. For a cyclic H a counter gives the shift, and the two shifts are
+    wirings chosen by the count. Liu et al. 2023, Lemma 19; corrected: the bound needs a one-channel code of H, not of
+    the product.
     """
     program = wreath_program(base, acting)
     machine = canonical(program.group.products)
-    note = f"wreath product: {group_name(base)} ≀ C{acting}, depth {program.depth}"
+    name = f"C{acting}" if isinstance(acting, int) else group_name(acting)
+    note = f"wreath product: {group_name(base)} ≀ {name}, depth {program.depth}"
     return program_circuit(machine, length, program, note)
 
 
@@ -135,6 +141,10 @@ def series_circuit(machine: Automaton, length: int) -> TheoryTransformer:
 def group_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """A solvable group automaton by the shallowest group program: direct, semidirect or series."""
     program = group_program(letter_group(machine))
-    kind = {AbelianProgram: "counters side by side", SemidirectProgram: "a semidirect product"}
+    kind = {
+        AbelianProgram: "counters side by side",
+        DirectProgram: "a direct product",
+        SemidirectProgram: "a semidirect product",
+    }
     how = kind.get(type(program), "its composition series")
     return program_circuit(machine, length, program, f"{group_name(program.group)} by {how}: depth {program.depth}")

@@ -6,8 +6,9 @@ g_1, g_2, … by those of g_1, g_2·g_1, g_3·g_2·g_1, …; at the anchor the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -22,14 +23,20 @@ from sandlab.worlds.automata.algebra.series import composition_series, is_solvab
 
 __all__ = [
     "AbelianProgram",
+    "DirectProgram",
     "GroupProgram",
     "SemidirectProgram",
     "WreathProgram",
+    "direct_program",
     "group_program",
     "semidirect_program",
     "series_program",
     "wreath_program",
 ]
+
+
+LEAST = 4
+"""Layers of the shallowest programs of a group that is not abelian: two abelian ones and two turns."""
 
 
 class GroupProgram(Protocol):
@@ -61,6 +68,26 @@ class AbelianProgram:
     def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
         for channel, size in zip(channels, self.sizes):
             add_counter(circuit, layer, channel, size)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectProgram:
+    """G = G_1 × G_2 × …: any programs side by side, as deep as the deepest (Lemma 17)."""
+
+    group: FiniteGroup
+    factors: tuple[GroupProgram, ...]
+    codes: Int[np.ndarray, "element channel"]
+
+    @property
+    def depth(self) -> int:
+        return max(factor.depth for factor in self.factors)
+
+    def emit(self, circuit: CircuitBuilder, layer: int, channels: Sequence[int]) -> None:
+        first = 0
+        for factor in self.factors:
+            width = factor.codes.shape[1]
+            factor.emit(circuit, layer, channels[first : first + width])
+            first += width
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,25 +178,56 @@ def series_program(group: FiniteGroup) -> WreathProgram | AbelianProgram:
     return _by_series(group)
 
 
-def wreath_program(base: FiniteGroup, acting: int) -> WreathProgram:
-    """All of N ≀ C_p, elements numbered as by `FiniteGroup.wreath`; the group acts on itself from the left."""
-    whole = FiniteGroup.wreath(base, FiniteGroup.cyclic(acting))
-    inner = group_program(base)
-    functions, h = np.divmod(np.arange(len(whole)), acting)
-    values = np.stack(np.unravel_index(functions, [len(base)] * acting), -1)
-    codes = np.concatenate([h[:, None], inner.codes[values].reshape(len(whole), -1)], 1)
-    return WreathProgram(FiniteGroup(whole.products, whole.products), acting, inner, codes)
+def wreath_program(base: FiniteGroup, acting: int | FiniteGroup) -> WreathProgram | SemidirectProgram:
+    """All of N ≀ H, elements numbered as by `FiniteGroup.wreath`; the group acts on itself from the left.
+
+    acting   H, or its order where it is cyclic: then a counter runs it and the blocks are shifted by its count. Any
+             other group turns the blocks as in a semidirect product, by a table over all elements of N ≀ H
+    """
+    turning = FiniteGroup.cyclic(acting) if isinstance(acting, int) else acting
+    whole, inner, size = FiniteGroup.wreath(base, turning), group_program(base), len(turning)
+    regular = FiniteGroup(whole.products, whole.products)
+    functions, h = np.divmod(np.arange(len(whole)), size)
+    values = np.stack(np.unravel_index(functions, [len(base)] * size), -1)
+    blocks = inner.codes[values].reshape(len(whole), -1)
+    if isinstance(acting, int):
+        return WreathProgram(regular, acting, inner, np.concatenate([h[:, None], blocks], 1))
+    outer, one_each = group_program(turning), np.arange(0, len(whole), size)
+    weights = len(base) ** np.arange(size)[::-1]
+    action = np.stack([values[one_each][:, turning.products[:, element]] @ weights for element in range(size)])
+    power, _ = whole.subgroup(np.arange(len(whole)) % size == 0)
+    copies = DirectProgram(power, (inner,) * size, blocks[one_each])
+    return SemidirectProgram(regular, copies, outer, action, np.concatenate([blocks, outer.codes[h]], 1))
+
+
+def direct_program(group: FiniteGroup) -> DirectProgram | AbelianProgram:
+    """The shallowest splitting G = G_1 × G_2 (abelian groups: counters); a group that does not split is refused."""
+    _require_solvable(group)
+    if group.is_abelian:
+        return _abelian(group)
+    made = [_direct(group, *pair) for pair in _direct_splits(group, _normal_subgroups(group))]
+    if not made:
+        raise BadInput(
+            f"{group_name(group)} is no direct product of smaller groups: take the semidirect or the "
+            "solvable-group circuit"
+        )
+    return min(made, key=lambda program: program.depth)
 
 
 def semidirect_program(group: FiniteGroup) -> SemidirectProgram:
     """The shallowest splitting G = N ⋊ H; a group that does not split is refused."""
     _require_solvable(group)
-    made = [_semidirect(group, group.subgroup(normal), group.subgroup(acting)) for normal, acting in _splits(group)]
-    if not made:
+    best: SemidirectProgram | None = None
+    for pair in _splits(group, _normal_subgroups(group)):
+        made = _semidirect(group, *pair)
+        best = made if best is None or made.depth < best.depth else best
+        if best.depth <= LEAST:
+            break
+    if best is None:
         raise BadInput(
             f"{group_name(group)} is no semidirect product of smaller groups: take the solvable-group circuit"
         )
-    return min(made, key=lambda program: program.depth)
+    return best
 
 
 def group_program(group: FiniteGroup) -> GroupProgram:
@@ -250,12 +308,25 @@ def _complement(group: FiniteGroup, inside: np.ndarray, spanned: np.ndarray) -> 
 def _shallowest(group: FiniteGroup) -> GroupProgram:
     if group.is_abelian:
         return _abelian(group)
+    table = np.ascontiguousarray(group.products, dtype=np.int64)
+    found: GroupProgram = replace(_shallowest_of(table.tobytes(), len(group)), group=group)  # type: ignore[type-var]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _shallowest_of(table: bytes, order: int) -> GroupProgram:
+    """The shallowest program of a group that is not abelian, by its multiplication table."""
+    group = FiniteGroup(np.frombuffer(table, dtype=np.int64).reshape(order, order))
     best: GroupProgram = _by_series_of_best(group)
-    for normal, acting in _splits(group):
-        inner, outer = group.subgroup(normal), group.subgroup(acting)
-        made = _semidirect(group, inner, outer)
-        if made.depth < best.depth:
-            best = made
+    if best.depth <= LEAST:
+        return best
+    normals = _normal_subgroups(group)
+    for pair in _direct_splits(group, normals):
+        best = min(best, _direct(group, *pair), key=lambda program: program.depth)
+    for pair in _splits(group, normals):
+        if best.depth <= LEAST:
+            break
+        best = min(best, _semidirect(group, *pair), key=lambda program: program.depth)
     return best
 
 
@@ -265,31 +336,88 @@ def _by_series_of_best(group: FiniteGroup) -> GroupProgram:
     return _extension(group, numbers, _shallowest(normal))
 
 
-def _splits(group: FiniteGroup) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (N, H): N normal, H a complement, both generated by at most two elements."""
-    single = [group.generate([element]) for element in range(1, len(group))]
-    candidates = {mask.tobytes(): mask for mask in single}
-    if len(group) <= 60:
-        for first in range(1, len(group)):
-            for second in range(first + 1, len(group)):
-                mask = group.generate([first, second])
-                candidates[mask.tobytes()] = mask
-    proper = [mask for mask in candidates.values() if not mask.all()]
-    normals = [mask for mask in proper if group.is_normal(mask)]
-    pairs = []
+def _normal_subgroups(group: FiniteGroup, most: int = 500) -> list[np.ndarray]:
+    """Normal subgroups but the trivial and the whole one, as masks: what single elements generate, and joins of these.
+
+    Groups of order 200 rarely have more than `most`; the search ends there.
+    """
+    rest, closures = np.ones(len(group), dtype=bool), {}
+    rest[0] = False
+    while rest.any():
+        element = int(rest.argmax())
+        mask = group.normal_closure([element])
+        rest[group.products[group.products[:, element], group.inverses]] = False
+        closures[mask.tobytes()] = mask
+    found, fresh = dict(closures), list(closures.values())
+    while fresh and len(found) < most:
+        joins = {
+            mask.tobytes(): mask
+            for first in fresh
+            for second in closures.values()
+            for mask in [group.generate(np.flatnonzero(first | second))]
+        }
+        fresh = [mask for key, mask in joins.items() if key not in found]
+        found |= joins
+    return [mask for mask in found.values() if not mask.all()]
+
+
+def _direct_splits(group: FiniteGroup, normals: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of normal subgroups whose direct product is the group, the larger one first."""
+    return [
+        (first, second)
+        for first in normals
+        for second in normals
+        if first.sum() >= second.sum() and first.sum() * second.sum() == len(group) and (first & second).sum() == 1
+    ]
+
+
+def _splits(group: FiniteGroup, normals: list[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (N, H): N normal, H a complement (all complements of N are isomorphic to G/N: one of them is enough)."""
     for normal in normals:
-        for acting in proper:
-            if (normal & acting).sum() == 1 and normal.sum() * acting.sum() == len(group):
-                pairs.append((normal, acting))
-                break
-    return pairs
+        acting = _complement_of_normal(group, normal)
+        if acting is not None:
+            yield normal, acting
 
 
-def _semidirect(
-    group: FiniteGroup, inner: tuple[FiniteGroup, np.ndarray], outer: tuple[FiniteGroup, np.ndarray]
-) -> SemidirectProgram:
-    """Codes and action of G = N ⋊ H inside G: g = n·h, φ_h(n) = h·n·h⁻¹."""
-    (normal_group, normal), (acting_group, acting) = inner, outer
+def _complement_of_normal(group: FiniteGroup, normal: np.ndarray) -> np.ndarray | None:
+    """A subgroup that has one element in every coset of N: elements over generators of G/N, chosen one by one.
+
+    A choice stands as long as what is chosen generates no more elements than its image in G/N.
+    """
+    quotient, coset = group.quotient(normal)
+    generators: list[int] = []
+    sizes: list[int] = []
+    while not sizes or sizes[-1] < len(quotient):
+        reached = [int(quotient.generate([*generators, element]).sum()) for element in range(len(quotient))]
+        generators.append(int(np.argmax(reached)))
+        sizes.append(max(reached))
+
+    def extend(chosen: list[int]) -> np.ndarray | None:
+        if len(chosen) == len(generators):
+            return group.generate(chosen)
+        for element in np.flatnonzero(coset == generators[len(chosen)]).tolist():
+            if group.generate([*chosen, element]).sum() == sizes[len(chosen)]:
+                found = extend([*chosen, element])
+                if found is not None:
+                    return found
+        return None
+
+    return extend([])
+
+
+def _direct(group: FiniteGroup, first: np.ndarray, second: np.ndarray) -> DirectProgram:
+    """Codes of G = G_1 × G_2 inside G, for two normal subgroups given as masks."""
+    (one, left), (other, right) = group.subgroup(first), group.subgroup(second)
+    programs = _shallowest(one), _shallowest(other)
+    codes = np.empty((len(group), sum(program.codes.shape[1] for program in programs)), dtype=np.int64)
+    g, h = np.divmod(np.arange(len(group)), len(right))
+    codes[group.products[left[g], right[h]]] = np.concatenate([programs[0].codes[g], programs[1].codes[h]], 1)
+    return DirectProgram(group, programs, codes)
+
+
+def _semidirect(group: FiniteGroup, inner: np.ndarray, outer: np.ndarray) -> SemidirectProgram:
+    """Codes and action of G = N ⋊ H inside G, for masks of N and H: g = n·h, φ_h(n) = h·n·h⁻¹."""
+    (normal_group, normal), (acting_group, acting) = group.subgroup(inner), group.subgroup(outer)
     first, second = _shallowest(normal_group), _shallowest(acting_group)
     number = np.full(len(group), -1)
     number[normal] = np.arange(len(normal))

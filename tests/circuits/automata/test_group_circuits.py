@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from simulation import errors, random_words
 
@@ -59,6 +60,60 @@ def test_semidirect_products_add_two_layers(name, depth):
 def test_the_quaternions_do_not_split():
     with pytest.raises(sl.BadInput, match="Q8 is no semidirect product"):
         semidirect_circuit(sl.worlds.Quaternion(), 10)
+
+
+def regular(group):
+    """The group as an automaton: its elements are letters and states."""
+    return sl.worlds.canonical(group.products)
+
+
+def group_of(name):
+    return FiniteGroup.generated(sl.worlds.named_machine(name).maps)
+
+
+def affine_group_of_eight():
+    """AGL(1, 8) = C2³ ⋊ C7: x ↦ ax + b over the field of eight elements."""
+    power = np.zeros((7, 8), dtype=int)
+    for value in range(8):
+        turned = value
+        for exponent in range(7):
+            power[exponent, value] = turned
+            turned = (turned << 1) ^ (0b1011 if turned & 4 else 0)  # times x, modulo x³ + x + 1
+    cube = FiniteGroup(np.arange(8)[:, None] ^ np.arange(8))
+    return FiniteGroup.semidirect(cube, FiniteGroup.cyclic(7), power)
+
+
+def test_a_splitting_is_found_whatever_number_of_generators_its_factors_need():
+    for group, depth in (
+        (affine_group_of_eight(), 4),
+        (FiniteGroup.direct(group_of("S4"), FiniteGroup.cyclic(3)), 7),
+    ):
+        machine = regular(group)
+        model = semidirect_circuit(machine, 20)
+        assert model.config.layers == depth and errors(model, machine, random_words(machine.alphabet, 20, 20, 0)) == 0
+
+
+@pytest.mark.parametrize(("first", "second", "depth"), [("S3", "S3", 4), ("S4", "C3", 7), ("Q8", "C2", 7)])
+def test_direct_products_are_as_deep_as_the_deeper_factor(first, second, depth):
+    machine = regular(FiniteGroup.direct(group_of(first), group_of(second)))
+    words = random_words(machine.alphabet, 20, 20, 0)
+    for build in (direct_product_circuit, group_circuit):
+        model = build(machine, 20)
+        assert model.config.layers <= depth and errors(model, machine, words) == 0
+
+
+def test_a_group_that_is_no_direct_product_is_refused():
+    with pytest.raises(sl.BadInput, match="S4 is no direct product"):
+        direct_product_circuit(sl.worlds.named_machine("S4"), 10)
+
+
+@pytest.mark.parametrize("acting", ["C2^2", "S3"])
+def test_wreath_products_by_any_group_are_exact(acting):
+    base, turning = FiniteGroup.cyclic(2), group_of(acting)
+    machine = regular(FiniteGroup.wreath(base, turning))
+    model = wreath_circuit(base, turning, 12)
+    assert model.config.layers == {"C2^2": 4, "S3": 7}[acting]
+    assert errors(model, machine, random_words(machine.alphabet, 12, 20, 0)) == 0
 
 
 @pytest.mark.parametrize(("base", "acting"), [(2, 2), (3, 2), (2, 3), (2, 4)])
