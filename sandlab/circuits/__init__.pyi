@@ -29,9 +29,11 @@ from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit as krohn
 from sandlab.circuits.automata.krohn_rhodes import require_solvable as require_solvable
 from sandlab.circuits.automata.permutation_reset import permutation_reset_circuit as permutation_reset_circuit
 from sandlab.circuits.automata.programs import AbelianProgram as AbelianProgram
+from sandlab.circuits.automata.programs import DirectProgram as DirectProgram
 from sandlab.circuits.automata.programs import GroupProgram as GroupProgram
 from sandlab.circuits.automata.programs import SemidirectProgram as SemidirectProgram
 from sandlab.circuits.automata.programs import WreathProgram as WreathProgram
+from sandlab.circuits.automata.programs import direct_program as direct_program
 from sandlab.circuits.automata.programs import group_program as group_program
 from sandlab.circuits.automata.programs import semidirect_program as semidirect_program
 from sandlab.circuits.automata.programs import series_program as series_program
@@ -121,6 +123,10 @@ from sandlab.circuits.topics.optima import embedding_optimum as embedding_optimu
 from sandlab.circuits.topics.optima import level_attention as level_attention
 from sandlab.circuits.topics.optima import ridge_value as ridge_value
 from sandlab.circuits.topics.optima import value_family as value_family
+from sandlab.circuits.topics.prescribed import embedding_topics as embedding_topics
+from sandlab.circuits.topics.prescribed import set_attention as set_attention
+from sandlab.circuits.topics.prescribed import set_value as set_value
+from sandlab.circuits.topics.prescribed import value_topics as value_topics
 
 __all__ = [
     "AbelianProgram",
@@ -128,6 +134,7 @@ __all__ = [
     "CircuitLayer",
     "Complexity",
     "DepthReport",
+    "DirectProgram",
     "Frame",
     "GroupProgram",
     "Head",
@@ -161,12 +168,14 @@ __all__ = [
     "depth_report",
     "diagonal_value",
     "direct_product_circuit",
+    "direct_program",
     "disentangle",
     "draw_attention_flow",
     "draw_channels",
     "draw_computation",
     "draw_wiring",
     "embedding_optimum",
+    "embedding_topics",
     "flip_flop_parser",
     "flip_flop_transformer",
     "grid_moves",
@@ -221,6 +230,8 @@ __all__ = [
     "sequential_circuit",
     "series_circuit",
     "series_program",
+    "set_attention",
+    "set_value",
     "shared_matrix",
     "sine_counter_circuit",
     "softmax_error_bound",
@@ -238,6 +249,7 @@ __all__ = [
     "truncated_counter",
     "uniform_dyck",
     "value_family",
+    "value_topics",
     "verify",
     "walk_by_boundaries",
     "with_start_token",
