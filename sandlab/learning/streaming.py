@@ -83,7 +83,7 @@ class Queue:
     results: dict[int, Finished] = field(default_factory=dict)
 
     def enter(self, slot: int) -> int | None:
-        """Give a slot to the next member; its index in the queue, None when nobody is left."""
+        """Give a slot to the next member; its index in the queue, None when none is left."""
         index = self.entered
         if index == len(self.members):
             return None

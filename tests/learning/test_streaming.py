@@ -81,7 +81,7 @@ def test_waves_give_the_same_as_a_pool_of_batches(monkeypatch: pytest.MonkeyPatc
 
 def test_a_sweep_of_rates_and_seeds_streams_through_a_small_population() -> None:
     queue = [Member(seed, lr) for lr, seed in itertools.product([1e-4, 1e-3, 3e-3, 1e-2, 3e-2], range(12))]
-    told: list[Member] = []
+    seen: list[Member] = []
     results = sl.learning.stream(
         tiny,
         queue,
@@ -92,9 +92,9 @@ def test_a_sweep_of_rates_and_seeds_streams_through_a_small_population() -> None
         rng=sl.rng(5),
         evaluate=HELD_OUT,
         every=10,
-        finished=lambda done: told.append(done.member),
+        finished=lambda done: seen.append(done.member),
     )
-    assert sorted(told, key=queue.index) == queue and all(result.model is None for result in results)
+    assert sorted(seen, key=queue.index) == queue and all(result.model is None for result in results)
     check(results[::5], queue[::5], steps=20, every=10)
 
 

@@ -354,12 +354,12 @@ def test_evaluation_over_many_batches_is_the_mean_over_all_examples() -> None:
     parts = [Sums().sample(size, rng=rng) for size in (24, 24, 16)]
     joined = Batch(*(torch.cat([getattr(part, name) for part in parts]) for name in ("inputs", "targets", "mask")))
     for index, member in enumerate(population.members()):
-        told = sl.learning.evaluate(member, Sums(), examples=64, rng=sl.rng(3), batch_size=24)
+        found = sl.learning.evaluate(member, Sums(), examples=64, rng=sl.rng(3), batch_size=24)
         with torch.no_grad():
             log_probs = member(joined.inputs).log_softmax(-1)
-        assert told["loss"] == pytest.approx(float(cross_entropy(log_probs, joined)), abs=1e-6)
-        assert told["accuracy"] == pytest.approx(float((log_probs.argmax(-1) == joined.targets).double().mean()))
-        assert whole["loss"][index] != told["loss"] and whole["loss"].shape == (2,)
+        assert found["loss"] == pytest.approx(float(cross_entropy(log_probs, joined)), abs=1e-6)
+        assert found["accuracy"] == pytest.approx(float((log_probs.argmax(-1) == joined.targets).double().mean()))
+        assert whole["loss"][index] != found["loss"] and whole["loss"].shape == (2,)
 
 
 def test_training_switches_dropout_on_and_leaves_the_mode_as_it_was() -> None:

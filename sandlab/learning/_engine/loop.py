@@ -250,12 +250,12 @@ class Loop:
         if not self.callbacks:
             return
         # Before the first update this is the last row of the table, which is still empty.
-        told = {"train_loss": self.step.losses[self.done - 1].cpu().double().numpy(), **metrics}
+        shown = {"train_loss": self.step.losses[self.done - 1].cpu().double().numpy(), **metrics}
         for callback in self.callbacks:
             if isinstance(self.model, Population):
-                callback(self.done, self.model, dict(told))
+                callback(self.done, self.model, dict(shown))
             else:
-                callback(self.done, self.model, {name: float(value[0]) for name, value in told.items()})
+                callback(self.done, self.model, {name: float(value[0]) for name, value in shown.items()})
 
     def _stop_members(self, stop: StopRule, metrics: Metrics) -> None:
         if isinstance(stop, EarlyStop):
@@ -300,7 +300,7 @@ class Loop:
         self._saved = time.monotonic()
 
     def history(self, slot: int, deviation: float | None = None) -> History:
-        """What the member of a slot leaves behind."""
+        """The record of the member in a slot."""
         begun, limit, stopped = int(self.begun[slot]), int(self.limit[slot]), int(self.stopped_at[slot])
         end = stopped if stopped >= 0 else min(self.done - begun, limit)
         measured = [each for each in self.evaluations if each.members[slot] == self.members[slot]]
@@ -323,7 +323,7 @@ class Loop:
         return {name: view[slot].clone() for name, view in self.step.layout.views(rows).items()}
 
     def histories(self) -> list[History]:
-        """What each member leaves behind."""
+        """The record of each member."""
         deviations = self._deviations()
         return [self.history(slot, deviations[slot]) for slot in range(len(self.step))]
 

@@ -144,7 +144,7 @@ class PopulationStep(Step):
         return _measured[key]
 
     def replace_member(self, index: int, model: nn.Module, lr: float, decay: float, limit: int) -> None:
-        """Another model takes the place of a member, with a fresh optimiser and its clock at zero."""
+        """Replace a member by another model, with a fresh optimiser and its clock at zero."""
         with torch.no_grad():
             self.population.set_member(index, model)
             for value in self.optimizer.tensors().values():
