@@ -1,4 +1,4 @@
-"""Pictures of the small networks of the constructions: what they answer, beside what they should."""
+"""Pictures of the small networks of the constructions: what they answer, and what they should."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ def step() -> Any:
 
 def look_up() -> Any:
     points, values = torch.arange(5.0).double().unsqueeze(1), torch.tensor([1.0, 3.0, 0.0, 2.0, 2.0]).double()
-    network, x = sl.get("circuits", "look-up")(points, values.unsqueeze(1), rng=sl.rng(0)), _line(-1, 5)
+    network, x = sl.circuits.look_up(points, values.unsqueeze(1), rng=sl.rng(0)), _line(-1, 5)
     labels = {"xlabel": "argument", "ylabel": "value", "title": "exact at the entries of the table"}
     return _curve(x, network(x), (points.flatten().numpy(), values.numpy()), **labels)
 
 
 def indexing() -> Any:
     entries = torch.tensor([1.0, 3.0, 0.5, 2.0, 2.5], dtype=torch.float64)
-    network, y = sl.get("circuits", "indexing")(5, 3.0), _line(1, 5)
+    network, y = sl.circuits.indexing(5, 3.0), _line(1, 5)
     answers = network(torch.cat([entries.expand(len(y), -1), y], 1))
     labels = {"xlabel": "index y", "ylabel": "x_y", "title": "exact at whole indices"}
     return _curve(y, answers, (np.arange(1, 6), entries.numpy()), **labels)
 
 
 def hot_index() -> Any:
-    """The place of the hot entry, for entries from 0 to twice the threshold."""
-    network, height = sl.get("circuits", "hot-index")(5, 1.0), _line(0, 2)
+    """The index of the hot entry, for entries from 0 to twice the threshold."""
+    network, height = sl.circuits.hot_index(5, 1.0), _line(0, 2)
     figure, (axis,) = figures.new(width=4.6, height=2.6)
-    for place in range(5):
+    for index in range(5):
         x = torch.zeros(len(height), 5, dtype=torch.float64)
-        x[:, place] = height.flatten()
-        axis.plot(height.flatten().numpy(), network(x).detach().flatten().numpy(), label=f"entry {place + 1}")
+        x[:, index] = height.flatten()
+        axis.plot(height.flatten().numpy(), network(x).detach().flatten().numpy(), label=f"entry {index + 1}")
     axis.axvline(1.0, color="#555555", linestyle=":")
     axis.set(xlabel="value of the hot entry (threshold 1)", ylabel="answer", title="right from the threshold on")
     axis.legend(fontsize=7)
@@ -71,12 +71,12 @@ def hot_index() -> Any:
 
 
 def select() -> Any:
-    """Three tables as networks, and the network that holds them all, asked for each."""
+    """Three tables as networks, and the one network that answers for all of them."""
     points = torch.arange(4.0).double().unsqueeze(1)
     tables = torch.tensor([[0.0, 1.0, 0.5, 2.0], [2.0, 0.0, 1.5, 0.5], [1.0, 1.0, 2.0, 0.0]], dtype=torch.float64)
-    make = sl.get("circuits", "look-up")
+    make = sl.circuits.look_up
     networks = [make(points, row.unsqueeze(1), rng=sl.rng(0)) for row in tables]
-    chosen, x = sl.get("circuits", "select-network")(networks, 10.0), _line(0, 3)
+    chosen, x = sl.circuits.select_network(networks, 10.0), _line(0, 3)
     figure, (axis,) = figures.new(width=4.6, height=2.6)
     for which, row in enumerate(tables, start=1):
         answers = chosen(torch.cat([torch.full_like(x, which), x], 1)).detach().flatten().numpy()
@@ -93,7 +93,7 @@ def _unit(size: int) -> np.ndarray:
 
 
 def _pruned(product: Callable[[np.ndarray, int, Any], np.ndarray]) -> Any:
-    """A matrix, what random ones are pruned to, and the median error of nine drawings by what there was to prune."""
+    """A matrix, what random ones are pruned to, and the median error of nine draws by the number of random units."""
     target, copies = _unit(6), (4, 8, 12, 16, 20)
     found = [[product(target, count, np.random.default_rng(seed)) for seed in range(9)] for count in copies]
     figure, axes = figures.new(columns=3, width=3.2, height=2.8)
@@ -142,22 +142,15 @@ def _outputs(layers: int) -> Any:
 
 
 def suffix_table() -> Any:
-    """The law of an order-2 chain after each token by the last two, and what the last one alone can say."""
+    """The next-token probabilities of an order-2 chain given the last two tokens, and given the last one only."""
     chain = sl.worlds.MarkovChain.random(states=3, order=2, length=24, concentration=0.4, seed=1)
-    make = sl.get("circuits", "suffix-table")
+    make = sl.circuits.suffix_table
     pairs = chain.sample(1, rng=sl.rng(1)).inputs[0].unfold(0, 2, 1)
     figure, axes = figures.new(columns=2, width=4.4, height=2.4)
     for axis, lags in zip(axes, ((1, 2), (1,))):
-        law = make(chain, lags)(pairs).detach().softmax(-1)[:, -1].mT
-        figures.heatmap(
-            axis,
-            law.numpy(),
-            x="position",
-            y="next token",
-            title=f"lags {', '.join(map(str, lags))}",
-            low=0.0,
-            high=1.0,
-        )
+        probs = make(chain, lags)(pairs).detach().softmax(-1)[:, -1].mT.numpy()
+        title = f"lags {', '.join(map(str, lags))}"
+        figures.heatmap(axis, probs, x="position", y="next token", title=title, low=0.0, high=1.0)
     return figure
 
 

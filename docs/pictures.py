@@ -42,13 +42,13 @@ def _entropy(world: Any) -> np.ndarray | None:
     """Mean entropy of the oracle's prediction at each counted position."""
     try:
         batch = world.sample(256, rng=sl.rng(1))
-        law = world.oracle(batch)
+        log_probs = world.oracle(batch)
     except (NotImplementedError, AttributeError, IndexError, RuntimeError):
         return None
-    law = law[..., -batch.mask.shape[-1] :, :] if batch.mask.ndim >= 2 else law
-    if law.ndim != 3 or law.shape[1] < 2:
+    log_probs = log_probs[..., -batch.mask.shape[-1] :, :] if batch.mask.ndim >= 2 else log_probs
+    if log_probs.ndim != 3 or log_probs.shape[1] < 2:
         return None
-    entropy = torch.special.entr(law.exp()).sum(-1)
+    entropy = torch.special.entr(log_probs.exp()).sum(-1)
     counted = batch.mask.double()
     mean = (entropy * counted).sum(0) / counted.sum(0).clamp(min=1)
     return mean[counted.sum(0) > 0].numpy()
@@ -103,15 +103,18 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
     "heads-for-lags": lambda: (sl.circuits.heads_for_lags(3, 20, (1, 2, 2)), _tokens(20)),
     "additive-ngram-estimator": lambda: (sl.circuits.additive_ngram_estimator(3, 2, 20), _tokens(20)),
     "induction-head": lambda: (sl.circuits.induction_head(3, 20), _tokens(20)),
-    "korder-three-layers": lambda: (sl.get("circuits", "korder-three-layers")(2, 2, 20), _tokens(20, 2)),
-    "korder-two-layers": lambda: (sl.get("circuits", "korder-two-layers")(2, 2, 20), _tokens(20, 2)),
-    "running-average": lambda: (sl.get("circuits", "running-average")(3, 20), _tokens(20)),
-    "causal-graph-estimator": lambda: (sl.get("circuits", "causal-graph-estimator")(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]), _tokens(10)),
+    "korder-three-layers": lambda: (sl.circuits.korder_three_layers(2, 2, 20), _tokens(20, 2)),
+    "korder-two-layers": lambda: (sl.circuits.korder_two_layers(2, 2, 20), _tokens(20, 2)),
+    "running-average": lambda: (sl.circuits.running_average(3, 20), _tokens(20)),
+    "causal-graph-estimator": lambda: (
+        sl.circuits.causal_graph_estimator(3, [-1, 0, 0, 1, 2, 2, 4, 3, 5, -1]),
+        _tokens(10),
+    ),
     "parent-heads-estimator": lambda: (
-        sl.get("circuits", "parent-heads-estimator")(3, sl.worlds.skip_parents(16)),
+        sl.circuits.parent_heads_estimator(3, sl.worlds.skip_parents(16)),
         sl.worlds.InContextDag(3, sl.worlds.skip_parents(16)).sample(1, rng=sl.rng(0)).inputs,
     ),
-    "select-largest": lambda: (sl.get("circuits", "select-largest")([0.0, 1.0, 2.0], 20), _tokens(20)),
+    "select-largest": lambda: (sl.circuits.select_largest([0.0, 1.0, 2.0], 20), _tokens(20)),
     "disentangle": lambda: (_disentangled(), _tokens(12)),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
@@ -150,7 +153,7 @@ def _disentangled() -> Any:
         given = sl.models.Transformer(
             vocab=3, length=12, layers=2, heads=2, width=16, mlp="none", norm="none", init_std=0.6
         )  # fmt: skip
-    return sl.get("circuits", "disentangle")(given)
+    return sl.circuits.disentangle(given)
 
 
 def _wreath() -> Any:
@@ -160,58 +163,58 @@ def _wreath() -> Any:
     two = FiniteGroup.cyclic(2)
     machine = sl.worlds.canonical(FiniteGroup.wreath(two, two).products)
     word = torch.randint(0, machine.vocab, (8,), generator=sl.rng(1))
-    return sl.circuits.draw_computation(sl.get("circuits", "wreath-circuit")(two, 2, 8), machine, word)
+    return sl.circuits.draw_computation(sl.circuits.wreath_circuit(two, 2, 8), machine, word)
 
 
 FIGURES: dict[str, Callable[[], Any]] = {**GADGETS, "wreath-circuit": _wreath}
-"""Circuit → a figure of its own."""
+"""Circuit → its figure."""
 
 
 def _compose() -> Any:
     """Outputs of the network that composes two tables, for every pair of permutations of three, against the truth."""
     tables = list(itertools.permutations((1, 2, 3)))
     pairs = torch.tensor([(*g, *f) for g in tables for f in tables], dtype=torch.float64)
-    return sl.get("circuits", "compose-functions")(3)(pairs).detach()
+    return sl.circuits.compose_functions(3)(pairs).detach()
 
 
 def _look_up() -> Any:
     """A table over the 5 × 5 grid with three entries, read off between the points too."""
     points, values = np.array([[1, 1], [2, 3], [4, 2]]), np.array([[1.0], [2.0], [3.0]])
     fine = torch.linspace(0, 5, 101, dtype=torch.float64)
-    return sl.get("circuits", "tabulate")(points, values)(torch.cartesian_prod(fine, fine)).detach().view(101, 101).mT
+    return sl.circuits.tabulate(points, values)(torch.cartesian_prod(fine, fine)).detach().view(101, 101).mT
 
 
-def _laws(model: Any, inputs: torch.Tensor) -> torch.Tensor:
+def _probs(model: Any, inputs: torch.Tensor) -> torch.Tensor:
     return model(inputs).detach().softmax(-1)[0].mT
 
 
 MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
     "rnn-circuit": (
-        lambda: sl.get("circuits", "rnn-circuit")(_three(), 24)(_three().sample(1, rng=sl.rng(1)).inputs).detach()[0].mT,
+        lambda: sl.circuits.rnn_circuit(_three(), 24)(_three().sample(1, rng=sl.rng(1)).inputs).detach()[0].mT,
         "letter", "state", "the state of a counter modulo 3 after each letter",
     ),
     "flip-flop-parser": (
-        lambda: sl.get("circuits", "flip-flop-parser")()(
+        lambda: sl.circuits.flip_flop_parser()(
             sl.worlds.FlipFlop.ignoring(0.6, length=32).sample(1, rng=sl.rng(0)).inputs
         ).detach()[0].mT,
         "token", "stored bit", "the bit that a read would have to return",
     ),
     "kernel-predictor": (
-        lambda: _laws(sl.get("circuits", "kernel-predictor")(0.2, 0.3, length=24), _tokens(24, 2)),
-        "position", "next token", "predicted law: the kernel's row of each token",
+        lambda: _probs(sl.circuits.kernel_predictor(0.2, 0.3, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted probabilities: the kernel's row of each token",
     ),
     "marginal-predictor": (
-        lambda: _laws(sl.get("circuits", "marginal-predictor")(0.2, 0.3, length=24), _tokens(24, 2)),
-        "position", "next token", "predicted law: the marginal, whatever is read",
+        lambda: _probs(sl.circuits.marginal_predictor(0.2, 0.3, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted probabilities: the marginal, whatever is read",
     ),
     "three-parameter-transformer": (
-        lambda: _laws(sl.get("circuits", "three-parameter-transformer")(1.0, 1.0, length=24), _tokens(24, 2)),
-        "position", "next token", "predicted law at e = w = 1, a = b = 0",
+        lambda: _probs(sl.circuits.three_parameter_transformer(1.0, 1.0, length=24), _tokens(24, 2)),
+        "position", "next token", "predicted probabilities at e = w = 1, a = b = 0",
     ),
     "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
     "tabulate": (_look_up, "first argument (×20)", "second argument (×20)", "exact at whole numbers, 0 elsewhere"),
 }  # fmt: skip
-"""Circuit → numbers that show what it does, and the words at its axes."""
+"""Circuit → numbers that show what it does, and the labels of its axes."""
 
 
 def _three() -> Any:

@@ -19,7 +19,8 @@ __all__ = ["CircuitBuilder", "CircuitLayer", "Head"]
 
 Channels = Sequence[int] | Int[np.ndarray, "channel"]
 Matrix = Float[np.ndarray, "channel dimension"]
-Entries = Sequence[tuple[int | Channels, int | Channels, float | Matrix]]
+Entry = tuple[int | Channels, int | Channels, float | Matrix]
+Entries = Sequence[Entry]
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,9 @@ class Head:
 
     @classmethod
     def copying(
-        cls,
-        read: Channels,
-        write: Channels,
-        *,
-        query: Entries = (),
-        key: Entries = (),
-        add: bool = False,
-        lags: Mapping[int, float] | None = None,
-        factor: float = 1.0,
-    ) -> Head:
+        cls, read: Channels, write: Channels, *, query: Entries = (), key: Entries = (), add: bool = False,
+        lags: Mapping[int, float] | None = None, factor: float = 1.0,
+    ) -> Head:  # fmt: skip
         """A head that copies channels, times a factor, to other channels."""
         dimensions = range(len(read))
         return cls(query, key, [(read, dimensions, factor)], [(write, dimensions, 1.0)], add, lags)
@@ -145,43 +139,24 @@ class CircuitBuilder:
     # ------------------------------------------------------------------ channels
 
     def channel(
-        self,
-        name: str,
-        *,
-        letters: ArrayLike | None = None,
-        positions: ArrayLike | None = None,
-        anchors: ArrayLike = 0.0,
+        self, name: str, *, letters: ArrayLike = 0.0, positions: ArrayLike = 0.0, anchors: ArrayLike = 0.0
     ) -> int:
         """A new coordinate of the stream: what letters, positions and anchors put there (nothing unless given)."""
         self.names.append(name)
-        for table, values, size in (
-            (self.letter_values, letters, self.vocab),
-            (self.position_values, positions, self.length),
-            (self.anchor_values, anchors, self.anchors),
-        ):
-            given = np.asarray(0.0 if values is None else values, dtype=np.float64)
-            table.append(np.broadcast_to(given, (size,)).copy())
+        sizes = (self.vocab, self.length, self.anchors)
+        tables = (self.letter_values, self.position_values, self.anchor_values)
+        for table, values, size in zip(tables, (letters, positions, anchors), sizes):
+            table.append(np.broadcast_to(np.asarray(values, dtype=np.float64), (size,)).copy())
         return self.width - 1
 
     def channels(
-        self,
-        name: str,
-        size: int,
-        *,
-        letters: Float[np.ndarray, "letter channel"] | None = None,
-        positions: Float[np.ndarray, "position channel"] | None = None,
-        anchors: Float[np.ndarray, "anchor channel"] | None = None,
+        self, name: str, size: int, *, letters: ArrayLike = 0.0, positions: ArrayLike = 0.0, anchors: ArrayLike = 0.0
     ) -> list[int]:
-        """A block of channels."""
-        columns = (None if table is None else list(table.T) for table in (letters, positions, anchors))
-        by_letter, by_position, by_anchor = columns
+        """A block of channels, whose values are the columns of the tables."""
+        rows = ((letters, self.vocab), (positions, self.length), (anchors, self.anchors))
+        by_letter, by_position, by_anchor = (np.broadcast_to(table, (count, size)).T for table, count in rows)
         return [
-            self.channel(
-                f"{name} {i}",
-                letters=None if by_letter is None else by_letter[i],
-                positions=None if by_position is None else by_position[i],
-                anchors=0.0 if by_anchor is None else by_anchor[i],
-            )
+            self.channel(f"{name} {i}", letters=by_letter[i], positions=by_position[i], anchors=by_anchor[i])
             for i in range(size)
         ]
 
@@ -191,10 +166,7 @@ class CircuitBuilder:
 
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The values of all channels (columns) for the letters, the positions and the anchors (rows)."""
-        letters, positions, anchors = (
-            np.stack(values, 1) for values in (self.letter_values, self.position_values, self.anchor_values)
-        )
-        return letters, positions, anchors
+        return np.stack(self.letter_values, 1), np.stack(self.position_values, 1), np.stack(self.anchor_values, 1)
 
     def counting_channels(self) -> tuple[int, int]:
         """ "anchor" marks position 0; "share" holds γ_t = log(2T − t), so that uniform sums can be taken (Lemma 15)."""

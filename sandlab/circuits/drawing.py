@@ -67,7 +67,7 @@ def draw_attention_flow(
         ticks = np.arange(model.config.prefix, total)
         axis.set_xticks(ticks, [str(int(token)) for token in tokens[0]], fontsize=7)
         axis.set_yticks(range(layers + 1), ["letters", *[f"layer {depth + 1}" for depth in range(layers)]])
-        axis.set(xlim=(-0.7, total - 0.3), title=title or "Who reads from whom")
+        axis.set(xlim=(-0.7, total - 0.3), title=title or "Attention by layer")
         axis.grid(False)
     return axis.figure  # type: ignore[return-value]
 

@@ -91,50 +91,27 @@ def complexity(model: nn.Module) -> Complexity:
     )
 
 
-@runtime_checkable
-class _WithLength(Protocol):
-    length: int
-
-
-@runtime_checkable
-class _WithWidth(Protocol):
-    width: int
-
-
 def _shape(model: nn.Module) -> Shape:
     if isinstance(model, TheoryTransformer):
         theory = model.config
-        return Shape(
-            length=theory.length,
-            anchors=theory.prefix,
-            depth=theory.layers,
-            width=theory.width,
-            heads=max(theory.heads, default=0),
-            head_width=max(theory.head_width, default=0),
-            mlp_widths=tuple(max(widths, default=0) for widths in theory.hidden),
-        )
+        heads, head_width = max(theory.heads, default=0), max(theory.head_width, default=0)
+        hidden = tuple(max(widths, default=0) for widths in theory.hidden)
+        return Shape(theory.length, theory.prefix, theory.layers, theory.width, heads, head_width, hidden)
     if isinstance(model, Transformer):
         config = model.config
         heads = max(config.heads_per_layer, default=0)
-        hidden = 0 if config.mlp == "none" else config.mlp_width or 4 * config.width
-        return Shape(
-            length=config.length,
-            anchors=0,
-            depth=config.layers * config.loops,
-            width=config.width,
-            heads=heads,
-            head_width=config.head_width or (config.width // heads if heads else 0),
-            mlp_widths=(hidden,) * config.layers,
-        )
-    # A recurrent network's depth grows with the word: each step is one layer.
+        head_width = config.head_width or (config.width // heads if heads else 0)
+        mlp_width = 0 if config.mlp == "none" else config.mlp_width or 4 * config.width
+        depth = config.layers * config.loops
+        return Shape(config.length, 0, depth, config.width, heads, head_width, (mlp_width,) * config.layers)
     options = model.config if isinstance(model, Model) else None
+    length = options.length if isinstance(options, _WithLength) else None
+    if isinstance(options, SequenceConfig):  # a recurrent network's depth grows with the word: each step is one layer
+        return Shape(length, 0, options.layers, options.width, 0, 0, ())
     widest = max((max(parameter.shape) for parameter in model.parameters() if parameter.ndim), default=0)
-    return Shape(
-        length=options.length if isinstance(options, _WithLength) else None,
-        anchors=0,
-        depth=options.layers if isinstance(options, SequenceConfig) else 1,
-        width=options.width if isinstance(options, _WithWidth) else widest,
-        heads=0,
-        head_width=0,
-        mlp_widths=(),
-    )
+    return Shape(length, 0, 1, widest, 0, 0, ())
+
+
+@runtime_checkable
+class _WithLength(Protocol):
+    length: int

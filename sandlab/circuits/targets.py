@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -25,7 +25,6 @@ from sandlab.models.transformer import Transformer
 __all__ = ["Frame", "SimplifiedOptions", "to_balance", "to_simplified", "to_theory", "to_transformer"]
 
 NEVER = -1e4  # a relative bias that no score outweighs
-ModelType = TypeVar("ModelType", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,14 @@ def to_theory(circuit: CircuitBuilder, note: str) -> TheoryTransformer:
     readout = circuit.readout()
     with seeded(0):
         model = TheoryTransformer(
-            vocab=circuit.vocab,
-            length=circuit.length,
-            outputs=len(readout),
-            width=circuit.width,
+            vocab=circuit.vocab, length=circuit.length, prefix=circuit.anchors,
+            outputs=len(readout), width=circuit.width,
             heads=tuple(len(layer.heads) for layer in circuit.layers),
             head_width=tuple(max((head.width for head in layer.heads), default=1) for layer in circuit.layers),
             hidden=tuple(network.widths if network else () for network in networks),
             activation=tuple(network.activations if network else () for network in networks),
-            prefix=circuit.anchors,
-            channels=tuple(circuit.names),
-            note=note,
-        )
+            channels=tuple(circuit.names), note=note,
+        )  # fmt: skip
     with torch.no_grad():
         for parameter, table in zip((model.embedding, model.position, model.anchors), circuit.tables()):
             _copy(parameter, table)
@@ -84,10 +79,9 @@ def to_theory(circuit: CircuitBuilder, note: str) -> TheoryTransformer:
             attention = layer.attention
             for i, head in enumerate(plan.heads):
                 query, key, value, output = head.matrices(circuit.width, attention.query.shape[-1])
-                _copy(attention.query[i], query)
-                _copy(attention.key[i], key)
-                _copy(attention.value[i], value)
-                _copy(attention.output[i], output.T)
+                parts = (attention.query, attention.key, attention.value, attention.output)
+                for part, matrix in zip(parts, (query, key, value, output.T)):
+                    _copy(part[i], matrix)
                 attention.keep[[] if head.add else list(head.written)] = 0
             if network is not None:
                 _write_network(layer.mlp.maps, network)
@@ -121,27 +115,15 @@ def to_transformer(
     relative = any(head.lags for head in heads)
     with seeded(0):
         model = Transformer(
-            vocab=circuit.vocab,
-            length=circuit.length,
-            layers=circuit.depth,
+            vocab=circuit.vocab, length=circuit.length, layers=circuit.depth, width=frame.width,
             heads=tuple(max(1, len(layer.heads)) for layer in circuit.layers),
-            width=frame.width,
             head_width=max((head.width for head in heads), default=1),
-            mlp="relu" if hidden else "none",
-            mlp_width=hidden or None,
-            outputs=circuit.vocab if tied else len(circuit.readout()),
-            norm=norm,
+            mlp="relu" if hidden else "none", mlp_width=hidden or None, bias=hidden > 0, norm=norm,
             positions="relative" if relative else "learned" if positions.any() else "none",
-            scale=1.0,
-            bias=hidden > 0,
-            residual=residual,
-            output_map=False,
-            tied=tied,
-            readout_bias=circuit.readout_bias is not None,
-            log_output=log_output,
-            read=read,
-        )
-    model = _zeroed(model)
+            scale=1.0, residual=residual, output_map=False, tied=tied, log_output=log_output, read=read,
+            outputs=circuit.vocab if tied else len(circuit.readout()), readout_bias=circuit.readout_bias is not None,
+        )  # fmt: skip
+    _clear(model)
     with torch.no_grad():
         _copy(model.embedding.weight, letters @ frame.write)
         if model.config.positions == "learned":
@@ -150,10 +132,8 @@ def to_transformer(
             for i, head in enumerate(plan.heads):
                 _write_head(layer.attention, i, head, frame)
             if network is not None:
-                first, second = network.weights
-                moved = Network(
-                    [first @ frame.read, frame.write.T @ second], [network.biases[0], network.biases[1] @ frame.write]
-                )
+                (up, down), (inner, last) = network.weights, network.biases
+                moved = Network([up @ frame.read, frame.write.T @ down], [inner, last @ frame.write])
                 _write_network([layer.mlp.up_proj, layer.mlp.down_proj], moved)
         if not tied:
             _copy(model.unembed.weight, circuit.readout() @ frame.read)
@@ -189,7 +169,7 @@ def to_simplified(
         model = SimplifiedTransformer(
             vocab=circuit.vocab, length=circuit.length, heads=heads, boundary=boundary, **options
         )
-    model = _zeroed(model)
+    _clear(model)
     config = model.config
     require(len(first.heads) <= config.heads, "heads", config.heads, f"at least {len(first.heads)}, one per lag")
     _, positions, anchors = circuit.tables()
@@ -232,13 +212,10 @@ def to_balance(
     pieces = [circuit.layer(0).pieces[0] for circuit in circuits]
     with seeded(0):
         model = BalanceTransformer(
-            types=types,
-            depth=depth,
-            coding=coding,
-            widths=(*(circuit.width for circuit in circuits), pieces[-1][0].outputs),
+            types=types, depth=depth, coding=coding, floor=floor,
             hidden=tuple(network.widths for network, _, _ in pieces),
-            floor=floor,
-        ).double()
+            widths=(*(circuit.width for circuit in circuits), pieces[-1][0].outputs),
+        ).double()  # fmt: skip
     frames = [frame or Frame.plain(circuits[0].width), *(Frame.plain(circuit.width) for circuit in circuits[1:])]
     with torch.no_grad():
         _copy(model.embedding, circuits[0].tables()[0] @ frames[0].write)
@@ -271,16 +248,14 @@ def _write_network(maps: Iterable[Linear], network: Network) -> None:
         _copy(linear.bias[: len(bias)], bias)
 
 
-def _zeroed(model: ModelType) -> ModelType:
-    """The model in float64 with every weight 0 but the gains of norms."""
-    model = model.double()
+def _clear(model: Model) -> None:
+    """Make the model float64 and every weight 0 but the gains of norms."""
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in model.double().parameters():
             parameter.zero_()
         for module in model.modules():
             if isinstance(module, (LayerNorm, RMSNorm)):
                 module.weight.fill_(1.0)
-    return model
 
 
 def _copy(parameter: Tensor, values: np.ndarray) -> None:

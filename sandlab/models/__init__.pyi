@@ -77,6 +77,8 @@ from sandlab.models.state_space import ShortConvolution as ShortConvolution
 from sandlab.models.state_space import StateSpace as StateSpace
 from sandlab.models.state_space import StateSpaceConfig as StateSpaceConfig
 from sandlab.models.state_space import StateSpaceMixer as StateSpaceMixer
+from sandlab.models.topics.one_layer import OneLayerTopics as OneLayerTopics
+from sandlab.models.topics.one_layer import OneLayerTopicsConfig as OneLayerTopicsConfig
 from sandlab.models.transformer import MLPBlock as MLPBlock
 from sandlab.models.transformer import Transformer as Transformer
 from sandlab.models.transformer import TransformerConfig as TransformerConfig
@@ -114,6 +116,8 @@ __all__ = [
     "Occurrences",
     "OneLayerMarkov",
     "OneLayerMarkovConfig",
+    "OneLayerTopics",
+    "OneLayerTopicsConfig",
     "Positions",
     "RMSNorm",
     "RNN",

@@ -76,7 +76,7 @@ def allowed_keys(
 def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*lead time"], base: float) -> Tensor:
     """Rotary encoding: turn each pair of coordinates (i, i + dim/2) by position · base^(−2i/dim)."""
     half = x.shape[-1] // 2
-    # Angles in at least float32: half precision cannot tell positions beyond a few hundred apart.
+    # Angles in at least float32: half precision cannot distinguish positions beyond a few hundred.
     precise = torch.promote_types(x.dtype, torch.float32)
     frequency = base ** (-torch.arange(half, device=x.device, dtype=precise) / half)
     angle = positions.to(precise).unsqueeze(-1) * frequency

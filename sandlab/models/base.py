@@ -66,7 +66,7 @@ _configs: dict[Callable[..., None], type[Config]] = {}
 def configured(
     config_class: Callable[Options, ConfigType],
 ) -> Callable[[Callable[[ModelType, ConfigType], None]], Callable[Concatenate[ModelType, Options], None]]:
-    """Let a model's `__init__(self, config)` take the fields of `config_class` as its own parameters.
+    """Let a model's `__init__(self, config)` take the fields of `config_class` as its parameters.
 
     Editors and type checkers then know every option; an unknown one is refused with the nearest name.
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput
+from sandlab.models._parts.transformer_layer import Layer
 from sandlab.models.attention import Attention
 from sandlab.models.base import seeded
-from sandlab.models.layers import HookPoint, LayerNorm, Linear, RMSNorm
-from sandlab.models.transformer import Layer, Transformer
+from sandlab.models.layers import LayerNorm, Linear, RMSNorm
+from sandlab.models.transformer import Transformer
 
 __all__ = ["from_hugging_face", "to_hugging_face", "to_transformer_lens"]
 
@@ -48,33 +48,16 @@ def to_hugging_face(model: Transformer) -> Any:
     _refuse("a GPT-2 of Hugging Face", _beyond_both(model) | _beyond_gpt2(model))
     transformers = _library("transformers", "hf")
     settings = transformers.GPT2Config(
-        vocab_size=config.vocab,
-        n_positions=config.length,
-        n_embd=config.width,
-        n_layer=config.layers * config.loops,
-        n_head=config.heads_per_layer[0] if config.layers else 1,
-        n_inner=config.mlp_width or 4 * config.width,
+        vocab_size=config.vocab, n_positions=config.length, n_embd=config.width, n_layer=config.layers * config.loops,
+        n_head=config.heads_per_layer[0] if config.layers else 1, n_inner=config.mlp_width or 4 * config.width,
         activation_function=HF_ACTIVATIONS.get(config.mlp, "relu"),
         layer_norm_epsilon=1e-5 if config.norm_eps is None else config.norm_eps,
-        resid_pdrop=config.dropout,
-        attn_pdrop=config.attention_dropout,
-        embd_pdrop=config.embedding_dropout,
-        tie_word_embeddings=config.tied,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
+        resid_pdrop=config.dropout, attn_pdrop=config.attention_dropout, embd_pdrop=config.embedding_dropout,
+        tie_word_embeddings=config.tied, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
     with seeded(0):  # drawn weights are overwritten; the caller's generator stays where it was
         twin = transformers.GPT2LMHeadModel(settings).to(device=model.device, dtype=model.dtype)
-    body = twin.transformer
-    with torch.no_grad():
-        tokens, positions = model.embedding_tables()
-        body.wte.weight.copy_(tokens)
-        body.wpe.weight.copy_(positions)
-        for layer, block in zip(_unrolled(model), body.h):
-            _fill_gpt2_block(layer, block)
-        _copy_norm(model.ln_final, body.ln_f)
-        if not config.tied:
-            twin.lm_head.weight.copy_(model.unembed.weight)
+    twin.load_state_dict(twin.state_dict() | _gpt2_weights(model))
     return twin.train(model.training)
 
 
@@ -91,30 +74,15 @@ def from_hugging_face(gpt2: Any) -> Transformer:
             raise BadInput(f"{option} must be False, got True: the transformer has no equivalent")
     with seeded(0):
         model = Transformer(
-            vocab=settings.vocab_size,
-            length=settings.n_positions,
-            width=settings.n_embd,
-            layers=settings.n_layer,
-            heads=settings.n_head,
-            mlp_width=settings.n_inner or 4 * settings.n_embd,
-            mlp=OUR_ACTIVATIONS[settings.activation_function],
-            scale=None if settings.scale_attn_weights else 1.0,
-            norm_eps=settings.layer_norm_epsilon,
-            tied=bool(settings.tie_word_embeddings),
-            dropout=float(settings.resid_pdrop),
-            attention_dropout=float(settings.attn_pdrop),
+            vocab=settings.vocab_size, length=settings.n_positions, width=settings.n_embd, layers=settings.n_layer,
+            heads=settings.n_head, mlp_width=settings.n_inner or 4 * settings.n_embd,
+            mlp=OUR_ACTIVATIONS[settings.activation_function], scale=None if settings.scale_attn_weights else 1.0,
+            norm_eps=settings.layer_norm_epsilon, tied=bool(settings.tie_word_embeddings),
+            dropout=float(settings.resid_pdrop), attention_dropout=float(settings.attn_pdrop),
             embedding_dropout=float(settings.embd_pdrop),
-        )
+        )  # fmt: skip
     model = model.to(device=gpt2.device, dtype=gpt2.dtype)
-    body = gpt2.transformer
-    with torch.no_grad():
-        model.embedding.weight.copy_(body.wte.weight)
-        model.position.weight.copy_(body.wpe.weight)
-        for layer, block in zip(model.layers, body.h):
-            _read_gpt2_block(layer, block)
-        _copy_norm(body.ln_f, model.ln_final)
-        if not model.config.tied:
-            model.unembed.weight.copy_(gpt2.lm_head.weight)
+    model.load_state_dict(_weights_of_gpt2(gpt2.state_dict(), model.config.layers, model.config.tied))
     return model.train(gpt2.training)
 
 
@@ -135,60 +103,39 @@ def to_transformer_lens(model: Transformer) -> Any:
     rms = config.norm_kind == "rms"
     eps = (1e-6 if rms else 1e-5) if config.norm_eps is None else config.norm_eps
     settings = lens.TransformerBridgeConfig(
-        d_model=config.width,
-        d_head=head_width,
-        n_heads=heads,
-        n_layers=config.layers * config.loops,
-        n_ctx=config.length,
-        d_vocab=config.vocab,
-        d_vocab_out=config.outputs or config.vocab,
-        d_mlp=config.mlp_width or 4 * config.width,
-        act_fn=LENS_ACTIVATIONS.get(config.mlp, "relu"),
+        d_model=config.width, d_head=head_width, n_heads=heads, n_layers=config.layers * config.loops,
+        n_ctx=config.length, d_vocab=config.vocab, d_vocab_out=config.outputs or config.vocab,
+        d_mlp=config.mlp_width or 4 * config.width, act_fn=LENS_ACTIVATIONS.get(config.mlp, "relu"),
         attn_only=config.mlp == "none",
-        normalization_type=None if config.norm == "none" else ("RMS" if rms else "LN"),
-        eps=eps,
+        normalization_type=None if config.norm == "none" else ("RMS" if rms else "LN"), eps=eps,
         positional_embedding_type="rotary" if config.positions == "rotary" else "standard",
-        rotary_base=config.rotary_base,
-        rotary_dim=head_width // 2 * 2,
-        attention_dir="causal" if config.causal else "bidirectional",
-        init_weights=False,
-        default_prepend_bos=False,
-    )
+        rotary_base=config.rotary_base, rotary_dim=head_width // 2 * 2,
+        attention_dir="causal" if config.causal else "bidirectional", init_weights=False, default_prepend_bos=False,
+    )  # fmt: skip
     with seeded(0):
         bridge = boot(settings, device=model.device, dtype=model.dtype, model_name="sandlab-transformer")
     bridge.load_state_dict(_lens_weights(model), strict=True)
     return bridge.train(model.training)
 
 
-@dataclass(frozen=True)
-class _PlainAttention:
-    """Attention as other libraries know it: scores divided by √head_width, one output map, a bias everywhere."""
-
-    query: tuple[Tensor, Tensor]
-    key: tuple[Tensor, Tensor]
-    value: tuple[Tensor, Tensor]
-    output: tuple[Tensor, Tensor]
+Map = tuple[Tensor, Tensor]  # weight and bias
 
 
-def _plain_attention(attention: Attention) -> _PlainAttention:
-    query_weight, query_bias = _weight_and_bias(attention.query)
+def _plain_attention(attention: Attention) -> tuple[Map, Map, Map, Map]:
+    """Query, key, value and output as other libraries know them: scores over √head_width, one output map, biases."""
+    weight, bias = _weight_and_bias(attention.query)
     factor = attention.scale * math.sqrt(attention.head_width)
     if isinstance(attention.output, Linear):
         output = _weight_and_bias(attention.output)
     else:  # heads are summed: the output map is one identity per head, side by side
-        width = attention.value.weight.shape[-1]
-        identity = torch.eye(width, dtype=query_weight.dtype, device=query_weight.device)
+        identity = torch.eye(attention.value.weight.shape[-1], dtype=weight.dtype, device=weight.device)
         output = (identity.repeat(1, attention.heads), torch.zeros_like(identity[0]))
-    return _PlainAttention(
-        (query_weight * factor, query_bias * factor),
-        _weight_and_bias(attention.key),
-        _weight_and_bias(attention.value),
-        output,
-    )
+    key, value = _weight_and_bias(attention.key), _weight_and_bias(attention.value)
+    return (weight * factor, bias * factor), key, value, output
 
 
-def _weight_and_bias(part: Linear) -> tuple[Tensor, Tensor]:
-    bias = torch.zeros_like(part.weight[:, 0]) if part.bias is None else part.bias
+def _weight_and_bias(part: Linear | LayerNorm) -> Map:
+    bias = part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
     return part.weight.detach(), bias.detach()
 
 
@@ -196,65 +143,74 @@ def _unrolled(model: Transformer) -> list[Layer]:
     return list(model.layers) * model.config.loops
 
 
-def _fill_gpt2_block(layer: Layer, block: Any) -> None:
-    """GPT-2 stores maps as (inputs, outputs), and query, key and value side by side."""
-    plain = _plain_attention(layer.attention)
-    parts = (plain.query, plain.key, plain.value)
-    block.attn.c_attn.weight.copy_(torch.cat([weight for weight, _ in parts]).T)
-    block.attn.c_attn.bias.copy_(torch.cat([bias for _, bias in parts]))
-    block.attn.c_proj.weight.copy_(plain.output[0].T)
-    block.attn.c_proj.bias.copy_(plain.output[1])
-    _copy_norm(layer.attention_norm, block.ln_1)
-    if not layer.has_mlp:
-        for parameter in block.mlp.parameters():
-            parameter.zero_()
-        return
-    _copy_norm(layer.mlp_norm, block.ln_2)
-    for ours, theirs in ((layer.mlp.up_proj, block.mlp.c_fc), (layer.mlp.down_proj, block.mlp.c_proj)):
-        weight, bias = _weight_and_bias(ours)
-        theirs.weight.copy_(weight.T)
-        theirs.bias.copy_(bias)
+def _readout(model: Transformer) -> Tensor:
+    return (model.embedding if model.config.tied else model.unembed).weight.detach()
 
 
-def _read_gpt2_block(layer: Layer, block: Any) -> None:
-    attention = layer.attention
-    assert isinstance(attention.output, Linear)
-    parts = (attention.query, attention.key, attention.value)
-    for part, weight, bias in zip(parts, block.attn.c_attn.weight.T.chunk(3), block.attn.c_attn.bias.chunk(3)):
-        _set(part, weight, bias)
-    _set(attention.output, block.attn.c_proj.weight.T, block.attn.c_proj.bias)
-    _set(layer.mlp.up_proj, block.mlp.c_fc.weight.T, block.mlp.c_fc.bias)
-    _set(layer.mlp.down_proj, block.mlp.c_proj.weight.T, block.mlp.c_proj.bias)
-    _copy_norm(block.ln_1, layer.attention_norm)
-    _copy_norm(block.ln_2, layer.mlp_norm)
+# GPT-2 stores maps as (inputs, outputs), and query, key and value side by side in attn.c_attn.
+GPT2_MAPS = {"attention.output": "attn.c_proj", "mlp.up_proj": "mlp.c_fc", "mlp.down_proj": "mlp.c_proj"}
+GPT2_NORMS = {"attention_norm": "ln_1", "mlp_norm": "ln_2"}
 
 
-def _set(part: Linear, weight: Tensor, bias: Tensor) -> None:
-    assert part.bias is not None
-    part.weight.copy_(weight)
-    part.bias.copy_(bias)
+def _gpt2_weights(model: Transformer) -> dict[str, Tensor]:
+    """Every weight under GPT-2's name for it."""
+    tokens, positions = (table.detach() for table in model.embedding_tables())
+    weights = {"transformer.wte.weight": tokens, "transformer.wpe.weight": positions, "lm_head.weight": _readout(model)}
+    weights |= _norm_weights("transformer.ln_f", model.ln_final)
+    for i, layer in enumerate(_unrolled(model)):
+        query, key, value, output = _plain_attention(layer.attention)
+        joint = (torch.cat([query[0], key[0], value[0]]), torch.cat([query[1], key[1], value[1]]))
+        maps = {"attn.c_attn": joint, "attn.c_proj": output}
+        weights |= _norm_weights(f"transformer.h.{i}.ln_1", layer.attention_norm)
+        if layer.has_mlp:
+            maps |= {
+                "mlp.c_fc": _weight_and_bias(layer.mlp.up_proj),
+                "mlp.c_proj": _weight_and_bias(layer.mlp.down_proj),
+            }
+            weights |= _norm_weights(f"transformer.h.{i}.ln_2", layer.mlp_norm)
+        else:
+            hidden, width = model.config.mlp_width or 4 * model.config.width, model.config.width
+            maps["mlp.c_fc"] = tokens.new_zeros(hidden, width), tokens.new_zeros(hidden)
+            maps["mlp.c_proj"] = tokens.new_zeros(width, hidden), tokens.new_zeros(width)
+        for name, (weight, bias) in maps.items():
+            weights |= {f"transformer.h.{i}.{name}.weight": weight.T, f"transformer.h.{i}.{name}.bias": bias}
+    return weights
+
+
+def _weights_of_gpt2(theirs: dict[str, Tensor], layers: int, tied: bool) -> dict[str, Tensor]:
+    """Every weight of a GPT-2 under our name for it."""
+    ours = {"embedding.weight": theirs["transformer.wte.weight"], "position.weight": theirs["transformer.wpe.weight"]}
+    ours |= {} if tied else {"unembed.weight": theirs["lm_head.weight"]}
+    for part in ("weight", "bias"):
+        ours[f"ln_final.{part}"] = theirs[f"transformer.ln_f.{part}"]
+        for i in range(layers):
+            block = f"transformer.h.{i}"
+            for name, other in (GPT2_MAPS | GPT2_NORMS).items():
+                ours[f"layers.{i}.{name}.{part}"] = theirs[f"{block}.{other}.{part}"].t()
+            joint = theirs[f"{block}.attn.c_attn.{part}"].t().chunk(3)
+            ours |= {
+                f"layers.{i}.attention.{name}.{part}": each for name, each in zip(("query", "key", "value"), joint)
+            }
+    return ours
 
 
 def _lens_weights(model: Transformer) -> dict[str, Tensor]:
     """Every weight under TransformerLens's name for it."""
-    rotary = model.config.positions == "rotary"
+    rotary, readout = model.config.positions == "rotary", _readout(model)
     tokens, positions = (table.detach() for table in model.embedding_tables())
-    readout = (model.embedding if model.config.tied else model.unembed).weight.detach()
     weights = {"embed.weight": tokens, "unembed.weight": readout, "unembed.bias": torch.zeros_like(readout[:, 0])}
-    if not rotary:
-        weights["pos_embed.weight"] = positions
+    weights |= {} if rotary else {"pos_embed.weight": positions}
     for i, layer in enumerate(_unrolled(model)):
-        plain = _plain_attention(layer.attention)
-        query, key = plain.query, plain.key
+        query, key, value, output = _plain_attention(layer.attention)
         if rotary:
             query, key = (_in_adjacent_pairs(part, layer.attention.heads) for part in (query, key))
-        maps = {"attn.q": query, "attn.k": key, "attn.v": plain.value, "attn.o": plain.output}
+        maps = {"attn.q": query, "attn.k": key, "attn.v": value, "attn.o": output}
+        weights |= _norm_weights(f"blocks.{i}.ln1", layer.attention_norm)
         if layer.has_mlp:
             maps |= {"mlp.in": _weight_and_bias(layer.mlp.up_proj), "mlp.out": _weight_and_bias(layer.mlp.down_proj)}
+            weights |= _norm_weights(f"blocks.{i}.ln2", layer.mlp_norm)
         for name, (weight, bias) in maps.items():
             weights |= {f"blocks.{i}.{name}.weight": weight, f"blocks.{i}.{name}.bias": bias}
-        weights |= _norm_weights(f"blocks.{i}.ln1", layer.attention_norm)
-        weights |= _norm_weights(f"blocks.{i}.ln2", layer.mlp_norm) if layer.has_mlp else {}
     return weights | _norm_weights("ln_final", model.ln_final)
 
 
@@ -263,8 +219,8 @@ def _norm_weights(name: str, norm: nn.Module) -> dict[str, Tensor]:
         return {f"{name}.weight": norm.weight.detach()}
     if not isinstance(norm, LayerNorm):
         return {}
-    bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
-    return {f"{name}.weight": norm.weight.detach(), f"{name}.bias": bias.detach()}
+    weight, bias = _weight_and_bias(norm)
+    return {f"{name}.weight": weight, f"{name}.bias": bias}
 
 
 def _in_adjacent_pairs(part: tuple[Tensor, Tensor], heads: int) -> tuple[Tensor, Tensor]:
@@ -275,19 +231,6 @@ def _in_adjacent_pairs(part: tuple[Tensor, Tensor], heads: int) -> tuple[Tensor,
     order = torch.arange(2 * half).view(2, half).T.flatten().tolist() + list(range(2 * half, head_width))
     rows = torch.cat([torch.tensor(order) + h * head_width for h in range(heads)])
     return weight[rows], bias[rows]
-
-
-Norm = LayerNorm | RMSNorm | nn.LayerNorm | HookPoint
-
-
-def _copy_norm(source: Norm, target: Norm) -> None:
-    """Gain and bias of a norm; a missing bias is zero, and an identity has nothing to copy."""
-    if isinstance(source, HookPoint) or isinstance(target, HookPoint):
-        return
-    target.weight.copy_(source.weight)
-    if not isinstance(target, RMSNorm) and target.bias is not None:
-        bias = None if isinstance(source, RMSNorm) else source.bias
-        target.bias.copy_(torch.zeros_like(target.bias) if bias is None else bias)
 
 
 def _beyond_both(model: Transformer) -> dict[str, bool]:

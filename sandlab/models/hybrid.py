@@ -110,15 +110,7 @@ class Hybrid(SequenceModel):
     @configured(HybridConfig)
     def __init__(self, config: HybridConfig) -> None:
         attending = config.attention_depths
-        super().__init__(
-            config,
-            [
-                MixedLayer(config, attention=_attention(config))
-                if depth in attending
-                else MixedLayer(config, recurrence=_recurrence(config))
-                for depth in range(config.layers)
-            ],
-        )
+        super().__init__(config, [_layer(config, depth in attending) for depth in range(config.layers)])
 
     def last_norm(self) -> nn.Module:
         return RMSNorm(self.config.width)
@@ -128,17 +120,14 @@ class Hybrid(SequenceModel):
         return super().forward(inputs)
 
 
-def _attention(config: HybridConfig) -> AttentionMixer:
-    return AttentionMixer(
-        config.width,
-        config.heads,
-        config.head_width or config.width // config.heads,
-        config.length,
-        positions=config.positions,
-        window=config.window,
-        bias=config.bias,
-        std=config.init_std,
-    )
+def _layer(config: HybridConfig, attends: bool) -> MixedLayer:
+    if not attends:
+        return MixedLayer(config, recurrence=_recurrence(config))
+    attention = AttentionMixer(
+        config.width, config.heads, config.head_width or config.width // config.heads, config.length,
+        positions=config.positions, window=config.window, bias=config.bias, std=config.init_std,
+    )  # fmt: skip
+    return MixedLayer(config, attention=attention)
 
 
 def _recurrence(config: HybridConfig) -> SequenceLayer:

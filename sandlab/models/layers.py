@@ -44,7 +44,7 @@ class HookPoint(nn.Module):
 
     @property
     def hooked(self) -> bool:
-        """Whether somebody reads or writes this activation."""
+        """Whether this activation is read or written."""
         return bool(self._forward_hooks)
 
 

@@ -13,9 +13,9 @@ from sandlab.errors import choice, require
 from sandlab.models._parts.activations import ACTIVATIONS
 from sandlab.models._parts.scan import linear_recurrence
 from sandlab.models._parts.sequence import SequenceConfig, SequenceLayer, SequenceModel, State
+from sandlab.models._parts.transformer_layer import MLPBlock
 from sandlab.models.base import configured
 from sandlab.models.layers import HookPoint, Linear, RMSNorm, align
-from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
 __all__ = ["MixedLayer", "ShortConvolution", "StateSpace", "StateSpaceConfig", "StateSpaceMixer"]

@@ -3,38 +3,177 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import integer, require
+from sandlab.errors import choice, integer, require
 from sandlab.models._parts.activations import ACTIVATIONS
 from sandlab.models._parts.cache import KeyValueCache
-from sandlab.models._parts.transformer_config import TransformerConfig
-from sandlab.models.attention import Attention, Slot
-from sandlab.models.base import Model, check_length, configured
-from sandlab.models.layers import (
-    Embedding,
-    HookPoint,
-    LayerNorm,
-    Linear,
-    Positions,
-    RMSNorm,
-    align,
-    linear,
-    module_list,
-    one_hot,
-)
+from sandlab.models._parts.transformer_layer import Layer, MLPBlock, norm_of
+from sandlab.models.base import Config, Model, check_length, configured
+from sandlab.models.layers import Embedding, HookPoint, Linear, Positions, align, linear, module_list, one_hot
 from sandlab.registry import register
 
 __all__ = ["MLPBlock", "Transformer", "TransformerConfig", "sinusoids"]
 
-# A config that travels to another process, or into the key of a result, leads to the model that is built from it.
-TransformerConfig.__module__ = __name__
+POSITIONS = (
+    "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot", "linear", "learned-linear"
+)  # fmt: skip
+NORMS = ("none", "pre", "post", "attention-post", "attention-branch")
+
+
+@dataclass(frozen=True)
+class TransformerConfig(Config):
+    """Options of the transformer.
+
+    vocab, length      number of input tokens; largest number of positions
+    layers, loops      number of layers; how often the whole stack is applied, with the same weights
+    heads              heads per layer: one number, or one for each layer
+    width              coordinates of the residual stream; head_width defaults to width / heads, mlp_width to 4 · width
+    outputs            classes of the readout (default: vocab)
+    causal             False: an encoder, in which positions see what follows them
+    mlp                activation of the feed-forward block, or "none" for an attention-only model
+    gated              a linear gate multiplies the hidden units of the feed-forward block
+    norm               "pre": x + f(LN x); "post": LN(x + f x); "none"; or around attention only (Wen et al. 2023):
+                       "attention-post" LN(x + A x), "attention-branch" x + LN(A x)
+    norm_kind          "layer" or "rms"; norm_eps is its ε (default 1e-5, for rms 1e-6)
+    positions          "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot" (appended to the
+                       token), "linear": position_slope · t · d with d = (+1, −1, +1, …)/√width (a direction that layer
+                       norm does not remove), "learned-linear": position_slope · t times a learned direction
+    position_shift     while training, one number drawn uniformly from 0 … position_shift is added to all positions of a
+                       batch, which shows the model positions beyond its training length (Liu et al. 2023, §5)
+    token_std          standard deviation of the initial token vectors (None: as init_std says); coordinates of
+                       sinusoids have size 1, next to which tokens of size 1/√width are faint
+    embedding          "learned" or "one-hot"
+    attention          "softmax", "linear" or "hard" (uniform over the largest scores)
+    scale              factor of the scores (default 1/√head_width); window: how many keys back a query sees
+    tied               the readout is the embedding table
+    bias, readout_bias biases of all maps inside and of the norms; of the readout
+    residual           add each branch to the stream, or replace the stream by it: one answer, or one for each layer
+    output_map         False: no output map; each head's values are as wide as the stream and the heads are summed
+    dropout            rate on the residual branches; attention_dropout on the patterns, mlp_dropout on the output of
+                       the feed-forward block alone, embedding_dropout on the embeddings
+    rotary_base        b of the rotary angles t · b^(−2i/head_width)
+    init_std           standard deviation of every drawn weight (None: 1/√inputs)
+    zero_readout       start the readout at zero; zero_mlp the last map of each feed-forward block
+    log_output         ε: the output is log(|z| + ε) of the readout z (None: z itself)
+    read               "all" positions, or only the "last" (logits then have a time axis of 1)
+    """
+
+    vocab: int
+    length: int
+    layers: int = 2
+    heads: int | tuple[int, ...] = 1
+    width: int = 64
+    head_width: int | None = None
+    mlp_width: int | None = None
+    outputs: int | None = None
+    causal: bool = True
+    mlp: str = "gelu"
+    gated: bool = False
+    norm: str = "pre"
+    norm_kind: str = "layer"
+    norm_eps: float | None = None
+    positions: str = "learned"
+    position_slope: float | None = None
+    position_shift: int = 0
+    token_std: float | None = None
+    embedding: str = "learned"
+    attention: str = "softmax"
+    scale: float | None = None
+    window: int | None = None
+    tied: bool = False
+    bias: bool = True
+    readout_bias: bool = False
+    residual: bool | tuple[bool, ...] = True
+    output_map: bool = True
+    loops: int = 1
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    mlp_dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    rotary_base: float = 10000.0
+    init_std: float | None = 0.02
+    zero_readout: bool = False
+    zero_mlp: bool = False
+    log_output: float | None = None
+    read: str = "all"
+
+    def __post_init__(self) -> None:
+        self.check_integers("vocab", "length", "width", "loops", "head_width", "mlp_width", "outputs", "window")
+        self.check_integers("layers", "position_shift", low=0)
+        self.check_numbers("dropout", "attention_dropout", "mlp_dropout", "embedding_dropout", low=0.0, high=1.0)
+        self.check_numbers("init_std", "log_output", "norm_eps", "position_slope", "token_std", low=0.0)
+        self.check_numbers("scale", "rotary_base")
+        require(self.rotary_base > 0, "rotary_base", self.rotary_base, "above 0")
+        choice("mlp", self.mlp, (*ACTIVATIONS, "none"))
+        choice("norm", self.norm, NORMS)
+        choice("norm_kind", self.norm_kind, ("layer", "rms"))
+        choice("positions", self.positions, POSITIONS)
+        choice("embedding", self.embedding, ("learned", "one-hot"))
+        choice("read", self.read, ("all", "last"))
+        choice("attention", self.attention, ("softmax", "linear", "hard"))
+        self._check_positions()
+        self._check_layers()
+        self._check_widths()
+
+    def _check_positions(self) -> None:
+        """A slope belongs to linear codes, a shift to codes that continue beyond the training length."""
+        linear = self.positions in ("linear", "learned-linear")
+        both = linear == (self.position_slope is not None)
+        require(both, "position_slope", self.position_slope, "given with linear positions, and only with them")
+        if linear or self.token_std is not None:
+            require(self.embedding == "learned", "embedding", self.embedding, "'learned' here")
+        if self.position_shift:
+            codes = linear or self.positions in ("sinusoidal", "one-hot")
+            hint = "take positions='sinusoidal'"
+            require(codes, "position_shift", self.position_shift, "0 without codes to shift", hint)
+
+    def _check_layers(self) -> None:
+        """What may be given once or for each layer."""
+        for name in ("heads", "residual"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        single = isinstance(self.heads, (int, tuple))
+        require(single, "heads", self.heads, "a whole number, or one per layer")
+        for heads in self.heads_per_layer:
+            integer("heads", heads, low=1)
+        require(len(self.heads_per_layer) == self.layers, "heads", self.heads, f"one number or {self.layers} of them")
+        single = isinstance(self.residual, bool)
+        one_each = single or (isinstance(self.residual, tuple) and len(self.residual) == self.layers)
+        require(one_each, "residual", self.residual, f"True, False or {self.layers} of them")
+
+    def _check_widths(self) -> None:
+        """Heads, one-hot vectors and the tied readout must fit into the stream."""
+        for heads in self.heads_per_layer if self.head_width is None else ():
+            fits = self.width % heads == 0
+            require(fits, "width", self.width, f"a multiple of heads ({heads})", "or give head_width")
+        token_width = self.token_width
+        require(token_width >= 1, "width", self.width, f"above length ({self.length}) with one-hot positions")
+        if self.embedding == "one-hot":
+            needed = self.vocab + self.width - token_width
+            hint = "one-hot tokens take vocab coordinates, one-hot positions length more"
+            require(token_width == self.vocab, "width", self.width, f"{needed} with one-hot tokens", hint)
+        if self.tied:
+            same = self.outputs in (None, self.vocab) and token_width == self.width and self.embedding == "learned"
+            require(same, "tied", True, "False unless outputs equals vocab and nothing is one-hot")
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        return (self.heads,) * self.layers if isinstance(self.heads, int) else self.heads
+
+    @property
+    def residual_per_layer(self) -> tuple[bool, ...]:
+        return (self.residual,) * self.layers if isinstance(self.residual, bool) else self.residual
+
+    @property
+    def token_width(self) -> int:
+        """Coordinates that hold the token: one-hot positions take `length` of the width."""
+        return self.width - self.length if self.positions == "one-hot" else self.width
 
 
 def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
@@ -42,83 +181,6 @@ def sinusoids(length: int, width: int) -> Float[Tensor, "length width"]:
     speed = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = torch.arange(length).unsqueeze(-1) * speed
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[:, :width]
-
-
-class MLPBlock(nn.Module):
-    """W₂ φ(W₁ x + b₁) + b₂; gated: W₂ [φ(W₁ x + b₁) ⊙ (W_g x + b_g)] + b₂ (Shazeer 2020)."""
-
-    def __init__(
-        self, width: int, hidden: int, activation: str, *, bias: bool, std: float | None, gated: bool = False
-    ) -> None:
-        super().__init__()
-        self.up_proj = Linear(width, hidden, bias=bias, std=std)
-        self.gate_proj = Linear(width, hidden, bias=bias, std=std) if gated else None
-        self.hidden = HookPoint()
-        self.down_proj = Linear(hidden, width, bias=bias, std=std)
-        self.activation = activation
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = ACTIVATIONS[self.activation](self.up_proj(x))
-        return self.down_proj(self.hidden(hidden if self.gate_proj is None else hidden * self.gate_proj(x)))
-
-
-class Layer(nn.Module):
-    """Attention, then feed-forward, each on its own branch of the residual stream."""
-
-    def __init__(self, config: TransformerConfig, heads: int, residual: bool) -> None:
-        super().__init__()
-        self.config, self.residual = config, residual
-        self.attention = Attention(
-            config.width,
-            heads,
-            config.head_width or config.width // heads,
-            config.length,
-            kind=config.attention,
-            positions=config.positions,
-            causal=config.causal,
-            window=config.window,
-            scale=config.scale,
-            bias=config.bias,
-            dropout=config.attention_dropout,
-            rotary_base=config.rotary_base,
-            output_map=config.output_map,
-            std=config.init_std,
-        )
-        self.attention_norm = _norm(config)
-        self.resid_mid = HookPoint()
-        self.has_mlp = config.mlp != "none"
-        if self.has_mlp:
-            hidden = config.mlp_width or 4 * config.width
-            self.mlp = MLPBlock(
-                config.width, hidden, config.mlp, bias=config.bias, std=config.init_std, gated=config.gated
-            )
-            if config.zero_mlp:
-                nn.init.zeros_(self.mlp.down_proj.weight)
-            self.mlp_norm = _norm(config) if config.norm in ("pre", "post") else HookPoint()
-        self.resid_post = HookPoint()
-
-    def forward(
-        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
-    ) -> Float[Tensor, "*lead time width"]:
-        attention = self.attention if slot is None else partial(self.attention, slot=slot)
-        x = self.resid_mid(self._branch(x, attention, self.attention_norm))
-        if self.has_mlp:
-            x = self._branch(x, self._feed_forward, self.mlp_norm)
-        return self.resid_post(x)
-
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        x, rate = self.mlp(x), self.config.mlp_dropout
-        return F.dropout(x, rate) if rate and self.training else x
-
-    def _branch(self, x: Tensor, block: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        where = self.config.norm
-        added = block(norm(x) if where in ("pre", "none") else x)
-        if where == "attention-branch":
-            added = norm(added)
-        if self.config.dropout and self.training:
-            added = F.dropout(added, self.config.dropout)
-        x = x + added if self.residual else added
-        return norm(x) if where in ("post", "attention-post") else x
 
 
 @register("models")
@@ -148,7 +210,7 @@ class Transformer(Model):
         self.layers = module_list(
             Layer(config, heads, residual) for heads, residual in zip(config.heads_per_layer, config.residual_per_layer)
         )
-        self.ln_final = _norm(config) if config.norm == "pre" else HookPoint()
+        self.ln_final = norm_of(config) if config.norm == "pre" else HookPoint()
         outputs = config.outputs or config.vocab
         if not config.tied:
             self.unembed = Linear(config.width, outputs, bias=False, std=config.init_std)
@@ -259,11 +321,3 @@ def _embedding_std(config: TransformerConfig) -> float:
 
 def _token_std(config: TransformerConfig) -> float:
     return _embedding_std(config) if config.token_std is None else config.token_std
-
-
-def _norm(config: TransformerConfig) -> HookPoint | LayerNorm | RMSNorm:
-    if config.norm == "none":
-        return HookPoint()
-    if config.norm_kind == "rms":
-        return RMSNorm(config.width, eps=1e-6 if config.norm_eps is None else config.norm_eps)
-    return LayerNorm(config.width, bias=config.bias, eps=1e-5 if config.norm_eps is None else config.norm_eps)

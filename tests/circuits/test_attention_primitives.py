@@ -24,12 +24,12 @@ def test_sparse_attention_picks_the_token_of_largest_score():
     scores, length = (0.3, 0.1, 0.9, 0.6, 0.6), 40
     tokens = torch.randint(0, 5, (20, length), generator=rng(1))
     found = select_largest(scores, length, temperature=200.0)(tokens).detach()
-    for row, law in zip(tokens.tolist(), found):
+    for row, probs in zip(tokens.tolist(), found):
         for i in range(length):
             best = max(scores[token] for token in row[: i + 1])
             kept = [token for token in row[: i + 1] if scores[token] == best]
             truth = [kept.count(token) / len(kept) for token in range(5)]
-            assert law[i].tolist() == pytest.approx(truth, abs=length * math.exp(-20))
+            assert probs[i].tolist() == pytest.approx(truth, abs=length * math.exp(-20))
 
 
 def test_a_layer_without_tokens_is_refused():

@@ -32,6 +32,8 @@ def tokens() -> Tensor:
 
 
 BOTH = [
+    {"positions": "linear", "position_slope": 0.3},
+    {"positions": "learned-linear", "position_slope": 0.2, "position_shift": 2},
     {},
     {"tied": True, "mlp": "relu", "mlp_width": 20, "heads": 3},
     {"mlp": "gelu-tanh", "bias": False, "scale": 0.7, "norm_eps": 1e-3},
@@ -120,6 +122,7 @@ def test_transformer_lens_sees_the_same_patterns(tokens: Tensor) -> None:
     ("options", "words"),
     [
         ({"norm": "post"}, "post"),
+        ({"norm": "attention-branch"}, "attention-branch"),
         ({"attention": "linear"}, "other than softmax"),
         ({"window": 3}, "a window"),
         ({"heads": (2, 1)}, "heads that differ by layer"),

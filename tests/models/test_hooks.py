@@ -78,7 +78,7 @@ def test_gradients_of_activations_agree_with_finite_differences(tokens: Tensor) 
     def loss() -> Tensor:
         return F.cross_entropy(model(tokens[0])[:, :-1].flatten(0, 1), tokens[0][:, 1:].flatten())
 
-    # attention_norm is an identity beside the skip connection, embedded depends on no parameter.
+    # attention_norm is an identity next to the skip connection, embed depends on no parameter.
     for name in ("layers.1.attention_norm", "embed", "layers.0.attention.pattern", "layers.1.resid_post"):
         with record(model, name, gradients=True) as cache:
             loss().backward()

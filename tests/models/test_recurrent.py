@@ -105,11 +105,11 @@ def test_the_state_space_layer_is_its_recurrence_step_by_step(name: str, tokens:
     x, config = cache["layers.0.mixer_norm"], model.config
     rows, time, _ = x.shape
     channels, states = config.expand * config.width, config.state_width
-    risen = mixer.in_proj(x)
-    u = risen
+    inner = mixer.in_proj(x)
+    u = inner
     if config.convolution > 1:
         kernel = mixer.convolution.weight.T.flip(-1).unsqueeze(1)  # torch's order: the oldest input first
-        padded = F.pad(risen.mT, (config.convolution - 1, 0))
+        padded = F.pad(inner.mT, (config.convolution - 1, 0))
         u = F.conv1d(padded, kernel, mixer.convolution.bias, groups=channels).mT
     u = F.silu(u) if config.activation == "silu" else u
     hidden = torch.zeros(rows, channels, states, dtype=torch.float64)

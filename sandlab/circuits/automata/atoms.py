@@ -85,7 +85,7 @@ def truncated_counter(machine: Automaton, length: int, sums: Sequence[int]) -> T
 def sine_counter_circuit(machine: Automaton, length: int) -> TheoryTransformer:
     """Counting modulo n with two sine units: the width no longer grows with T.
 
-    The sum m = 2T·s becomes (cos 2πm/n, sin 2πm/n), and n points of the circle are told apart by linear logits
+    The sum m = 2T·s becomes (cos 2πm/n, sin 2πm/n), and n points of the circle are separated by linear logits
     2⟨p_y, ·⟩: no table of sums.
     """
     integer("length", length, 1)

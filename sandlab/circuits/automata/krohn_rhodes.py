@@ -49,9 +49,9 @@ def krohn_rhodes_circuit(machine: Automaton, length: int) -> TheoryTransformer:
 
     The holonomy decomposition narrows the state down level by level: Z, the set of states still possible, starts as
     Q and each level picks a tile inside it. A level is a permutation-reset machine. Its letter follows from Z before
-    the step (a head looks back by one), Z after it (the own position) and the letter σ: where σ carries the one set
-    onto the other the tiles are permuted, otherwise the level is reset. So each level takes a wiring layer (not the
-    first), the layers of its group program, a layer that reads the last reset and one that applies the group since.
+    the step (a head looks back by one), Z after it (at the position itself) and the letter σ: where σ carries the one
+    set onto the other the tiles are permuted, otherwise the level is reset. So each level takes a wiring layer (except
+    the first), the layers of its group program, a layer that reads the last reset and one that applies the group since.
 
     The anchor at position 0 counts as a reset to q_0's tile on every level. Liu et al. 2023, Lemma 21 and Theorem 11;
     corrected: the look-back by one position, and the anchor. The decomposition follows Eilenberg 1976.

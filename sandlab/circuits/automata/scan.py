@@ -36,7 +36,7 @@ def scan_circuit(machine: Automaton, length: int, *, padding: str = "identity") 
 
     T padding tokens before the word carry the identity, so that circuits for different start states differ only in the
     readout. `padding="constant"` gives them the constant map to the start state instead, as in the source. When
-    the letters permute more than 16 states, maps of fewer points are composed if they tell all group elements apart
+    the letters permute more than 16 states, maps of fewer points are composed if they distinguish all group elements
     (five points for the 120 states of S_5), and the last layer reads the state off them.
 
     Size: d = 2n + 2, 2 heads of width max(n, 2), widths 4n² + n and n², largest weight

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from sandlab.circuits.builder import CircuitBuilder, Entries, Head
+from sandlab.circuits._matching import matching_circuit
+from sandlab.circuits.builder import CircuitBuilder
 from sandlab.circuits.markov.pull_back import disentangle
 from sandlab.circuits.targets import to_transformer
 from sandlab.errors import choice, integer, number, require
@@ -34,7 +33,7 @@ def causal_graph_estimator(
     layer 2   A[a, d₀ + a] = β: the query's token against the keys' parent tokens
     readout   the token coordinates of what layer 2 copied: #{i : x_{p(i)} = s_T, x_i = ·}/#{i : x_{p(i)} = s_T}
 
-    A root, and the last position, would match whenever its own token equals s_T. `silence_roots` adds
+    A root, and the last position, would match whenever its token equals s_T. `silence_roots` adds
     A[S + T−1, S + i] = −2β in layer 2 for each of them, which makes the output equal the counts exactly; without it
     they are counted. Where nothing matches, the output averages the other positions.
 
@@ -44,13 +43,12 @@ def causal_graph_estimator(
     for i, parent in enumerate(parents):
         require(-1 <= parent < i, f"parents[{i}]", parent, f"between −1 (a root) and {i - 1}")
     number("temperature", temperature, low=0.0)
-    circuit, token = _start(states, len(parents))
-    copied = circuit.channels("parent", states)
     keys = [i if parent < 0 else parent for i, parent in enumerate(parents)]
-    circuit.layer(0).heads = [circuit.attend_to(keys, temperature, token, copied, add=True)]
-    roots = [i for i, parent in enumerate(parents) if parent < 0]
-    silent = sorted({*roots, len(parents) - 1}) if silence_roots else []
-    return _finish(circuit, [(token, copied)], silent, temperature, output, floor)
+    silent = {len(parents) - 1, *(i for i, parent in enumerate(parents) if parent < 0)}
+    circuit = matching_circuit(
+        states, len(parents), [keys], [0], temperature, silent=sorted(silent) if silence_roots else ()
+    )
+    return _disentangled(circuit, output, floor)
 
 
 @register("circuits")
@@ -67,7 +65,7 @@ def parent_heads_estimator(
     parents[i] lists the parents of position i, the same number k everywhere or none; the last entry belongs to the
     token that is predicted, so sequences have len(parents) − 1 tokens. Head h copies the h-th parent's token; at the
     last position it copies the h-th parent of the predicted token instead. Layer 2 compares block h with block h for
-    all h: score β · (number of parents that agree). Positions without parents, and the last one (whose own history
+    all h: score β · (number of parents that agree). Positions without parents, and the last one (whose history
     gave way to the query), score −2kβ. Output #{i : parents agree, x_i = ·}/# over the others; an order-k chain is
     parents[i] = (i − 1, …, i − k).
 
@@ -82,49 +80,14 @@ def parent_heads_estimator(
         fits = len(family) in (0, heads) and all(0 <= parent < min(i, length) for parent in family)
         require(fits, f"parents[{i}]", family, f"empty or {heads} earlier positions")
     number("temperature", temperature, low=0.0)
-    circuit, token = _start(states, length)
     histories = [*families[: length - 1], families[-1]]
-    pairs = []
-    for head in range(heads):
-        copied = circuit.channels(f"parent {head}", states)
-        keys = [family[head] if family else i for i, family in enumerate(histories)]
-        circuit.layer(0).heads.append(circuit.attend_to(keys, temperature, token, copied, add=True))
-        pairs.append((copied, copied))
+    keys = [[family[h] if family else i for i, family in enumerate(histories)] for h in range(heads)]
     silent = [i for i in range(length) if not families[i] or i == length - 1]
-    return _finish(circuit, pairs, silent, temperature, output, floor)
+    circuit = matching_circuit(states, length, keys, range(1, heads + 1), temperature, silent=silent)
+    return _disentangled(circuit, output, floor)
 
 
-def _start(states: int, length: int) -> tuple[CircuitBuilder, list[int]]:
-    """A circuit on the stream [token | position], both one-hot."""
-    circuit = CircuitBuilder(states, length)
-    token = circuit.channels("token", states, letters=np.eye(states))
-    circuit.position_channels()
-    return circuit, token
-
-
-def _finish(
-    circuit: CircuitBuilder,
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    silent: Sequence[int],
-    temperature: float,
-    output: str,
-    floor: float,
-) -> DisentangledTransformer:
-    """Layer 2 and the readout: pairs of blocks (query, key) are compared, silent keys lose twice as much as a match."""
-    size, position = len(pairs[0][0]), np.array(circuit.position_channels())
-    dimensions = [range(i * size, (i + 1) * size) for i in range(len(pairs))]
-    last = len(pairs) * size
-    query: Entries = [
-        *((block, rows, temperature) for (block, _), rows in zip(pairs, dimensions)),
-        (position[-1], last, -2 * len(pairs) * temperature),
-    ]
-    key: Entries = [
-        *((block, rows, 1.0) for (_, block), rows in zip(pairs, dimensions)),
-        (position[silent], last, 1.0),
-    ]
-    token, found = range(size), circuit.channels("found", size)
-    circuit.layer(1).heads = [Head.copying(token, found, query=query, key=key, add=True)]
-    circuit.read_out(found, np.eye(size))
+def _disentangled(circuit: CircuitBuilder, output: str, floor: float) -> DisentangledTransformer:
     choice("output", output, ("logits", "probabilities"))
     log_output = number("floor", floor, low=0.0) if output == "probabilities" else None
-    return disentangle(to_transformer(circuit, log_output=log_output, read="last"))
+    return disentangle(to_transformer(circuit, residual=(True, False), log_output=log_output, read="last"))

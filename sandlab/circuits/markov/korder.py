@@ -47,7 +47,7 @@ def korder_three_layers(
 
     Layer 1   weights ∝ B^{−i}, i = 0 … k−1:        u_n = Σ_i B^{−i} e_{x_{n−i}}
     Layer 2   weights ∝ B^{−(i−1)}, i = 1 … k:      v_n = Σ_i B^{−(i−1)} e_{x_{n−i}}
-    Layer 3   scores κ ⟨u_T, v_n⟩/(‖u_T‖ ‖v_n‖) (the query's own length only adds to κ), value = the token of n
+    Layer 3   scores κ ⟨u_T, v_n⟩/(‖u_T‖ ‖v_n‖) (the length of u_T only adds to κ), value = the token of n
 
     Sequences begin with a start token (`with_start_token`), whose presence in a history tells the first positions from
     whole contexts: the limit κ → ∞ is the strict estimator. Default κ = (log T + 16)/gap (see `context_gap`).

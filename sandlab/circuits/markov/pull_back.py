@@ -31,15 +31,10 @@ def disentangle(model: Transformer) -> DisentangledTransformer:
     _check(model)
     with seeded(0):
         result = DisentangledTransformer(
-            vocab=config.vocab,
-            length=config.length,
-            heads=config.heads_per_layer * config.loops,
-            causal=config.causal,
-            outputs=config.outputs or config.vocab,
-            output="logits" if config.log_output is None else "probabilities",
-            floor=config.log_output or 0.0,
-            read=config.read,
-        ).double()
+            vocab=config.vocab, length=config.length, heads=config.heads_per_layer * config.loops,
+            causal=config.causal, outputs=config.outputs or config.vocab, read=config.read,
+            output="logits" if config.log_output is None else "probabilities", floor=config.log_output or 0.0,
+        ).double()  # fmt: skip
     layers = list(zip(model.layers, config.residual_per_layer)) * config.loops
     with torch.no_grad():
         stream = torch.cat([table.double() for table in model.embedding_tables()])

@@ -1,4 +1,4 @@
-"""The simplest predictor that looks at part of the past: a table of logits, one row per suffix."""
+"""The simplest predictor that uses part of the past: a table of logits, one row per suffix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ __all__ = ["SuffixTable", "SuffixTableConfig", "suffix_table"]
 
 @dataclass(frozen=True)
 class SuffixTableConfig(Config):
-    """vocab: alphabet size; lags: which tokens before the predicted one are looked at."""
+    """Options of the table.
+
+    vocab   alphabet size
+    lags    distances back from the predicted token to those that the prediction depends on
+    """
 
     vocab: int
     lags: tuple[int, ...] = (1,)
@@ -48,9 +52,9 @@ class SuffixTable(Model):
 
 @register("circuits")
 def suffix_table(chain: MarkovChain, lags: tuple[int, ...]) -> SuffixTable:
-    """The table that predicts a fixed chain's exact law given the tokens at the given lags only.
+    """The table of a fixed chain's exact next-token probabilities given the tokens at the given lags only.
 
-    It is a stationary point of the population loss although the chain's own law uses more tokens: the score depends on
+    It is a stationary point of the population loss although the chain itself uses more tokens: the score depends on
     the suffix alone, so p_τ(·|x) may be replaced by p_τ(·|suffix), which the table equals.
 
     Source: Varre, Yüce and Flammarion 2025, Proposition 3 and Remark C.2.

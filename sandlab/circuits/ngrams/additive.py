@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from sandlab.circuits.ngrams.counting import look_back_keys, matching_circuit
+from sandlab.circuits._matching import look_back_keys, matching_circuit
 from sandlab.circuits.targets import Frame, to_transformer
 from sandlab.errors import integer, number, require
 from sandlab.models.transformer import Transformer

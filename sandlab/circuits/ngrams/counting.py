@@ -7,13 +7,10 @@ previous tokens: order k is the "(k + 1)-gram" of Varre, Yüce and Flammarion, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Unpack
 
-import numpy as np
-
-from sandlab.circuits.builder import CircuitBuilder, Head
+from sandlab.circuits._matching import look_back_keys, matching_circuit
 from sandlab.circuits.targets import SimplifiedOptions, to_simplified
 from sandlab.errors import choice, integer, number, require
 from sandlab.models.ngrams.simplified import SimplifiedTransformer
@@ -100,7 +97,7 @@ def heads_for_lags(
     holder = {0: 0} | {lag: block for block, lag in reversed(list(enumerate(used, start=1)))}
     anchors = _anchors(boundary)
     keys = [look_back_keys(anchors + length, lag) for lag in used]
-    circuit = matching_circuit(states, length, keys, [holder[lag - 1] for lag in used], temperature, anchors)
+    circuit = matching_circuit(states, length, keys, [holder[lag - 1] for lag in used], temperature, anchors=anchors)
     return to_simplified(circuit, heads=heads, **options)
 
 
@@ -120,7 +117,7 @@ def lag_set_estimator(
     For each h in N one head with A₁[l, max(l−h, 0)] = c for l < T−1 and A₁[T−1, T−h] = c: as a query the last position
     looks one step less far back. V₁ = I and Q₂ = K₂ = √c Σ (block h ← block h).
 
-    The last position is a key too, and there its own query matches by construction: the limit is the clamped estimator
+    The last position is a key too, and there the query matches by construction: the limit is the clamped estimator
     with the last position always counted (`count_self=True`). `mask_self=True` keeps the last position from attending
     to itself; the limit is then the clamped estimator that leaves it out.
 
@@ -132,39 +129,8 @@ def lag_set_estimator(
     anchors = _anchors(boundary)
     tokens = anchors + length
     keys = [[*look_back_keys(tokens, lag)[:-1], tokens - lag] for lag in used]
-    circuit = matching_circuit(states, length, keys, range(1, len(used) + 1), temperature, anchors)
+    circuit = matching_circuit(states, length, keys, range(1, len(used) + 1), temperature, anchors=anchors)
     return to_simplified(circuit, heads=heads, **options)
-
-
-def look_back_keys(tokens: int, lag: int) -> list[int]:
-    """The position `lag` before each position, the first one where there is none."""
-    return [max(i - lag, 0) for i in range(tokens)]
-
-
-def matching_circuit(
-    states: int,
-    length: int,
-    keys: Sequence[Sequence[int]],
-    queries: Sequence[int],
-    temperature: float,
-    anchors: int = 0,
-) -> CircuitBuilder:
-    """Layer 1 copies tokens, layer 2 averages the tokens whose copies agree with those of the query.
-
-    keys[h][i] is the position from which head h copies the token to position i. The copy is block h + 1; block 0 is the
-    token itself. Layer 2 compares the query's block queries[h] with the key's block h + 1, each by an identity √c.
-    """
-    circuit, width = CircuitBuilder(states, length, anchors), states + anchors
-    token = circuit.channels("token", width, letters=np.eye(states, width), anchors=np.eye(width)[states:])
-    blocks = [token, *(circuit.channels(f"copy {h}", width) for h in range(1, len(keys) + 1))]
-    first, second = circuit.layer(0), circuit.layer(1)
-    first.heads = [circuit.attend_to(row, temperature, token, to, add=True) for row, to in zip(keys, blocks[1:])]
-    root = math.sqrt(temperature)
-    dimensions = [range(h * width, (h + 1) * width) for h in range(1, len(blocks))]
-    query = [(blocks[block], rows, root) for block, rows in zip(queries, dimensions)]
-    key = [(block, rows, root) for block, rows in zip(blocks[1:], dimensions)]
-    second.heads = [Head.copying(token, token, query=query, key=key)]
-    return circuit.read_out(token[:states], np.eye(states))
 
 
 def _anchors(boundary: str) -> int:

@@ -179,18 +179,14 @@ class TheoryFeedForward(nn.Module):
         if torch.is_grad_enabled() or any(point.hooked for point in self.hidden):
             return x * self.keep + self._apply_maps(x)
         rows = _rows(x.device, x.shape[1] * max(len(linear.weight) for linear in self.maps))
-        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_plain
+        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_maps
         return torch.cat([part * self.keep + run(part) for part in x.split(rows)])
 
     def _apply_maps(self, x: Tensor) -> Tensor:
         for linear, kind, point in zip(self.maps, self.kinds, self.hidden):
-            x = point(activate(kind, linear(x)))
-        return self.maps[-1](x)
-
-    def _apply_plain(self, x: Tensor) -> Tensor:
-        """The same when nothing is recorded and no gradient is needed: hidden units are changed in place."""
-        for linear, kind in zip(self.maps, self.kinds):
-            x = _activate_in_place(kind, linear(x))
+            # Hidden units change in place when nothing is recorded and no gradient is needed.
+            x = activate(kind, linear(x)) if torch.is_grad_enabled() else _activate_in_place(kind, linear(x))
+            x = point(x)
         return self.maps[-1](x)
 
     def _apply_sparse(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:

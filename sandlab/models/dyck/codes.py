@@ -11,10 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sandlab.errors import choice, require
+from sandlab.models._parts.transformer_layer import MLPBlock
 from sandlab.models.attention import attention_pattern, causal_mask
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import HookPoint, LayerNorm, Linear, module_list
-from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
 __all__ = [

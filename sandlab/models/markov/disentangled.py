@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, require
 from sandlab.models._parts.activations import ACTIVATIONS
+from sandlab.models._parts.transformer_layer import MLPBlock
 from sandlab.models.attention import attention_pattern, causal_mask
 from sandlab.models.base import Config, Model, check_length, configured
 from sandlab.models.layers import HookPoint, Linear, contract, linear, module_list, one_hot
-from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
 __all__ = ["DisentangledTransformer", "DisentangledTransformerConfig"]

@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sandlab.errors import choice
+from sandlab.models._parts.transformer_layer import MLPBlock
 from sandlab.models.attention import Attention
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import HookPoint, Positions, align
-from sandlab.models.transformer import MLPBlock
 from sandlab.registry import register
 
 __all__ = ["OneLayerMarkov", "OneLayerMarkovConfig", "ThreeParameterMarkov", "ThreeParameterMarkovConfig"]

@@ -60,7 +60,7 @@ class _Convolution(nn.Conv2d):
 
 
 class _Block(nn.Module):
-    """x + conv(norm(relu(conv(x)))): a basic residual block; group norms, so that an image's value is its own.
+    """x + conv(norm(relu(conv(x)))): a basic residual block; group norms treat each image separately.
 
     Batch normalisation would make log p(x)/q(x) of one image depend on the others in its batch.
     """

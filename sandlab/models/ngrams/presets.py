@@ -30,27 +30,11 @@ def tf_additive(
     """
     width = vocab + length
     return Transformer(
-        vocab=vocab,
-        length=length,
-        layers=2,
-        heads=(order, 1),
-        width=width,
-        head_width=width,
-        embedding=embedding,
-        positions="one-hot" if embedding == "one-hot" else "learned",
-        mlp=mlp,
-        mlp_width=width,
-        zero_mlp=True,
-        norm="none",
-        scale=1.0,
-        bias=False,
-        output_map=False,
-        residual=residual,
-        init_std=None,
-        zero_readout=zero_readout,
-        log_output=log_output,
-        read="last",
-    )
+        vocab=vocab, length=length, layers=2, heads=(order, 1), width=width, head_width=width, embedding=embedding,
+        positions="one-hot" if embedding == "one-hot" else "learned", mlp=mlp, mlp_width=width, zero_mlp=True,
+        norm="none", scale=1.0, bias=False, output_map=False, residual=residual, init_std=None,
+        zero_readout=zero_readout, log_output=log_output, read="last",
+    )  # fmt: skip
 
 
 def tf_additive_mlp(vocab: int, length: int, order: int, *, embedding: str = "one-hot") -> Transformer:

@@ -26,7 +26,7 @@ class SimplifiedTransformerConfig(Config):
     vocab, length   alphabet size S; largest number of positions T
     heads           m, heads of the first layer (an order-k task needs at least k of them)
     value           train V₁ of every head; False: V₁ is the identity
-    merged          one matrix A₂ in place of Q₂ᵀK₂
+    merged          one matrix A₂ instead of Q₂ᵀK₂
     query_skip      the query of layer 2 sees block 0 (the token itself); False: it sees only what the heads copied
     mask_self       in layer 2 a position does not attend to itself (the first position, which has no other, does)
     boundary        "clamp": the sequence starts with its first token; "bos": a reserved token precedes it, with one

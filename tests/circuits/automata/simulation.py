@@ -9,8 +9,8 @@ def truth(machine, words, start):
     """The definition: one table look-up after the other."""
     table = torch.tensor(machine.transitions)
     state, states = torch.full((len(words),), start), []
-    for place in range(words.shape[1]):
-        state = table[state, words[:, place]]
+    for time in range(words.shape[1]):
+        state = table[state, words[:, time]]
         states.append(state)
     return torch.stack(states, 1)
 

@@ -54,7 +54,7 @@ def test_models_without_named_channels_are_refused():
 
 
 def boxes(figure):
-    """Texts by place (position, layer)."""
+    """Texts by (position, layer)."""
     (axis,) = figure.axes
     return {tuple(round(x, 2) for x in text.get_position()): text.get_text() for text in axis.texts}
 
@@ -64,12 +64,12 @@ def test_a_scan_is_drawn_as_maps_that_are_composed():
     word = machine.read("RRLRRRLR")
     drawn = boxes(draw_computation(sl.circuits.compile(machine, 8, "scan"), machine, word))
     for layer in (1, 2):
-        for place in range(8):
-            window = word[max(0, place + 1 - 2**layer) : place + 1]
+        for position in range(8):
+            window = word[max(0, position + 1 - 2**layer) : position + 1]
             ends = [int(machine.task(start=start).run(torch.tensor([window]))[0, -1]) for start in range(4)]
-            assert drawn[place, layer] == "".join(map(str, ends))
+            assert drawn[position, layer] == "".join(map(str, ends))
     states = machine.run(torch.tensor([word]))[0].tolist()
-    assert [drawn[place, 3] for place in range(8)] == [str(state) for state in states]
+    assert [drawn[position, 3] for position in range(8)] == [str(state) for state in states]
 
 
 def test_a_cascade_is_drawn_as_the_states_still_possible():
@@ -79,7 +79,7 @@ def test_a_cascade_is_drawn_as_the_states_still_possible():
     drawn = boxes(draw_computation(model, machine, word))
     states = machine.run(torch.tensor([word]))[0].tolist()
     for layer in range(1, model.config.layers + 1):
-        assert all(str(state) in drawn[place, layer] for place, state in enumerate(states))
+        assert all(str(state) in drawn[position, layer] for position, state in enumerate(states))
 
 
 def test_other_circuits_are_drawn_with_what_they_answer():
@@ -88,7 +88,7 @@ def test_other_circuits_are_drawn_with_what_they_answer():
         drawn = boxes(draw_computation(sl.circuits.compile(machine, 4), machine, word))
         states = machine.run(torch.tensor([word]))[0].tolist()
         top = max(layer for _, layer in drawn if layer == int(layer))
-        assert [drawn[place, top] for place in range(4)] == [machine.names_of_states[state] for state in states]
+        assert [drawn[position, top] for position in range(4)] == [machine.names_of_states[state] for state in states]
     with pytest.raises(sl.BadInput, match="at most 24"):
         draw_computation(sl.circuits.compile("C3", 30), sl.worlds.named_machine("C3"), [0] * 30)
 
@@ -105,14 +105,14 @@ def test_paths_lead_from_the_last_token_back_to_what_it_read():
 def test_the_film_shows_letters_first_and_each_layer_after_its_lines(tmp_path):
     machine = sl.worlds.Grid(size=3)
     model = sl.circuits.compile(machine, 4, "scan")
-    film = animate_computation(model, machine, [1, 0, 1, 1])
-    (axis,) = film._fig.axes
+    animation = animate_computation(model, machine, [1, 0, 1, 1])
+    (axis,) = animation._fig.axes
     seen = []
     for frame in range(6):
-        film._func(frame)
+        animation._func(frame)
         lines = sum(line.get_visible() for line in axis.lines)
         # Boxes of the letters, of the first layer, of the second.
         layers = {round(text.get_position()[1]) for text in axis.texts if text.get_bbox_patch() and text.get_visible()}
         seen.append((lines, len(layers)))
     assert seen == [(0, 1), (8, 1), (8, 2), (16, 2), (16, 3), (16, 3)]
-    assert figures.save_film(film, tmp_path / "scan.gif", fps=1).stat().st_size > 5000
+    assert figures.save_film(animation, tmp_path / "scan.gif", fps=1).stat().st_size > 5000

@@ -27,9 +27,9 @@ def test_errors_counted_together_are_those_counted_apart():
         assert count_errors_together(models, machines, words) == 0
         # Labels of the wrong start, and a circuit with a spoiled layer.
         turned = machines[1:] + machines[:1]
-        apart = sum(errors(model, machine, words) for model, machine in zip(models, turned))
-        assert count_errors_together(models, turned, words) == apart > 0
+        separately = sum(errors(model, machine, words) for model, machine in zip(models, turned))
+        assert count_errors_together(models, turned, words) == separately > 0
         with torch.no_grad():
             models[2].layers[1].mlp.maps[-1].weight.mul_(0.5)
-        apart = sum(errors(model, machine, words) for model, machine in zip(models, machines))
-        assert count_errors_together(models, machines, words) == apart > 0
+        separately = sum(errors(model, machine, words) for model, machine in zip(models, machines))
+        assert count_errors_together(models, machines, words) == separately > 0

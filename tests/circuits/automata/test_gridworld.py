@@ -128,13 +128,13 @@ def test_unmatched_heads_do_not_select_the_own_position():
         model(words)
     stream, pattern = cache["layers.1.resid_mid"], cache["layers.1.attention.pattern"]
     here = stream[..., channels.index("height 0")]
-    total, own = model.config.prefix - 1 + 60, torch.arange(pattern.shape[-1])
+    total, itself = model.config.prefix - 1 + 60, torch.arange(pattern.shape[-1])
     selected = []
     for s in range(17):
         found = stream[..., channels.index(f"height 0 found {s}")]
         unmatched = (found - here - (s - 8) / (2 * total)).abs() > 1 / (8 * total)
         unmatched[:, : model.config.prefix] = False
-        selected.append((pattern[:, s].argmax(-1) == own)[unmatched])
+        selected.append((pattern[:, s].argmax(-1) == itself)[unmatched])
     share = torch.cat(selected).double().mean()
     assert 0.1 < share < 0.6
 

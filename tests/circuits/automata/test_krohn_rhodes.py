@@ -85,19 +85,19 @@ def test_every_automaton_of_at_most_four_states_is_solvable_and_some_of_five_are
 
 
 def test_without_the_look_back_many_machines_go_wrong():
-    """The wiring needs the states before the step; reading the own position instead is not enough."""
+    """The wiring needs the states before the step; reading the position itself instead is not enough."""
     spoiled = 0
     for seed in range(40):
         machine = random_machine(seed)
         model = krohn_rhodes_circuit(machine, 20)
         words = random_words(machine.alphabet, 20, 20, seed)
         wiring = [n for n, layer in enumerate(model.layers) if is_look_back(model, layer)]
-        own = {
+        patched = {
             f"layers.{n}.attention.pattern": lambda p: torch.eye(p.shape[-1], dtype=p.dtype).expand_as(p)
             for n in wiring
         }
         if wiring:
-            with sl.patch(model, own):
+            with sl.patch(model, patched):
                 spoiled += errors(model, machine, words) > 0
     assert spoiled >= 10
 

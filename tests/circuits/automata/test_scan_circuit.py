@@ -69,9 +69,9 @@ def test_another_coordinate_than_the_start_errs_only_at_the_last_position():
     model = scan_circuit(machine, length, padding="constant")
     with sl.record(model, "layers.3.attention.z") as cache, torch.no_grad():
         model(words)
-    # In the last layer the two heads bring the earlier and the own map; the composition is the final one.
-    earlier, own = cache["layers.3.attention.z"][:, 0, length:], cache["layers.3.attention.z"][:, 1, length:]
-    final = compose_functions(4)(torch.cat([earlier, own], -1)).round().long() - 1
+    # In the last layer the two heads read the earlier map and that of the position itself.
+    earlier, present = cache["layers.3.attention.z"][:, 0, length:], cache["layers.3.attention.z"][:, 1, length:]
+    final = compose_functions(4)(torch.cat([earlier, present], -1)).round().long() - 1
     expected = truth(machine, words, machine.start)
     wrong = (final != expected.unsqueeze(-1)).any(-1)
     assert not wrong[:, :-1].any() and wrong[:, -1].any()

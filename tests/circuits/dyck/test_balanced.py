@@ -55,11 +55,11 @@ def test_uniform_attention_generates_dyck_prefixes_exactly(types: int, depth: in
 def test_every_construction_has_the_oracle_s_loss_at_every_length(types: int, depth: int) -> None:
     scores = random_balanced_scores(types, depth, rng=sl.rng(depth))
     size = 2 * types * depth + 1
-    places = torch.eye(size).double() + 0.1 * torch.randn(size, size, generator=sl.rng(1), dtype=torch.float64)
+    coordinates = torch.eye(size).double() + 0.1 * torch.randn(size, size, generator=sl.rng(1), dtype=torch.float64)
     models = [
         balanced_dyck(types, depth),
         balanced_dyck(types, depth, scores=scores),
-        balanced_dyck(types, depth, scores=scores, coordinates=places),
+        balanced_dyck(types, depth, scores=scores, coordinates=coordinates),
         uniform_dyck(types, depth),
     ]
     for length in (5, 60, 400):
@@ -127,7 +127,7 @@ def test_pumping_makes_an_unbalanced_model_forget_the_top_of_the_stack() -> None
     # The embedding's linear read-out clips, so look at the normed stream itself: it forgets like 1/n.
     model = unbalanced()
 
-    def apart(pairs: int) -> float:
+    def distance(pairs: int) -> float:
         seen = []
         for top in (0, 1):
             with sl.record(model, "layers.0.normed") as cache, torch.no_grad():
@@ -135,7 +135,7 @@ def test_pumping_makes_an_unbalanced_model_forget_the_top_of_the_stack() -> None
             seen.append(cache["layers.0.normed"][0, -1])
         return float((seen[0] - seen[1]).norm())
 
-    assert 0.05 < apart(1000) / apart(100) < 0.2
+    assert 0.05 < distance(1000) / distance(100) < 0.2
 
 
 def test_the_output_decomposes_into_pair_residues_and_the_stack() -> None:

@@ -31,21 +31,21 @@ def test_tree_construction_equals_the_counts_along_the_edges(states, seed):
     parents = (chain_parents(24), pair_parents(24), *(random_parents(24, s) for s in range(4)))[seed]
     world = InContextTree(states, parents, concentration=1.0)
     tokens = world.sample(60, rng=rng(seed)).inputs
-    matched, law = counted(world.edge_counts(tokens))
+    matched, probs = counted(world.edge_counts(tokens))
     found = causal_graph_estimator(states, parents)(tokens)[:, -1].exp().detach()
     assert matched.any()
-    assert float((found - law)[matched].abs().max()) < 1e-12
+    assert float((found - probs)[matched].abs().max()) < 1e-12
 
 
 def test_roots_that_are_not_silenced_count_as_matches():
     world = InContextTree(3, pair_parents(15), concentration=1.0)
     tokens = world.sample(200, rng=rng(0)).inputs
-    matched, law = counted(world.edge_counts(tokens))
+    matched, probs = counted(world.edge_counts(tokens))
     found = causal_graph_estimator(3, world.parents, silence_roots=False)(tokens)[:, -1].exp().detach()
-    assert float((found - law)[matched].abs().max()) > 0.3
+    assert float((found - probs)[matched].abs().max()) > 0.3
     # What it does compute: every root, and the last position, is its own parent.
-    own = [(place, place) for place, parent in enumerate(world.parents) if parent < 0]
-    _, with_roots = counted(world.edge_counts(tokens, world.edges + own))
+    roots = [(i, i) for i, parent in enumerate(world.parents) if parent < 0]
+    _, with_roots = counted(world.edge_counts(tokens, world.edges + roots))
     assert float((found - with_roots).abs().max()) < 1e-12
 
 
@@ -55,9 +55,9 @@ def test_error_falls_with_the_temperature_within_the_bound_of_two_softmaxes(temp
     bound = temperature * 24 * math.exp(-temperature)
     tree = InContextTree(3, random_parents(24, 2), concentration=1.0)
     tokens = tree.sample(60, rng=rng(0)).inputs
-    matched, law = counted(tree.edge_counts(tokens))
+    matched, probs = counted(tree.edge_counts(tokens))
     found = causal_graph_estimator(3, tree.parents, temperature=temperature)(tokens)[:, -1].exp().detach()
-    assert 0 < float((found - law)[matched].abs().max()) < bound
+    assert 0 < float((found - probs)[matched].abs().max()) < bound
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_one_head_per_parent_equals_the_counts_of_all_children_but_the_last(pare
     children = [child for child in world.children if child != last]
     match = world.configurations(tokens, children) == world.configurations(tokens, [world.length])
     counts = (torch.nn.functional.one_hot(tokens[:, children], states) * match.unsqueeze(-1)).sum(1).double()
-    matched, law = counted(counts)
+    matched, probs = counted(counts)
     found = parent_heads_estimator(states, parents)(tokens)[:, -1].exp().detach()
     assert matched.any()
-    assert float((found - law)[matched].abs().max()) < 1e-12
+    assert float((found - probs)[matched].abs().max()) < 1e-12
 
 
 @pytest.mark.parametrize(

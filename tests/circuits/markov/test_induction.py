@@ -14,9 +14,9 @@ from sandlab.worlds.ngrams.estimators import CountingEstimator
 def test_output_is_what_followed_the_present_token(states, length):
     tokens = torch.randint(0, states, (20, length), generator=rng(0))
     estimator = CountingEstimator(states, (1,), boundary="clamped")
-    law = induction_head(states, length)(tokens).softmax(-1).detach()
+    probs = induction_head(states, length)(tokens).softmax(-1).detach()
     matched = estimator.counts(tokens).sum(-1) > 0
-    assert float((law - estimator.probabilities(tokens))[matched].abs().max()) < 1e-6
+    assert float((probs - estimator.probabilities(tokens))[matched].abs().max()) < 1e-6
 
 
 def test_width_does_not_depend_on_the_length_and_weights_need_logarithmically_many_bits():

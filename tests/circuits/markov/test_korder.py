@@ -44,20 +44,20 @@ def test_construction_equals_the_strict_estimator(layers, order, states):
     model = MAKERS[layers](states, order, length)
     assert len(model.layers) == {"two": 2, "three": 3}[layers]
     assert set(model.config.heads_per_layer) == {1}
-    law = model(with_start_token(tokens, states))[:, 1:].softmax(-1).detach()
+    probs = model(with_start_token(tokens, states))[:, 1:].softmax(-1).detach()
     estimator = CountingEstimator.of_order(states, order)
     matched = estimator.counts(tokens).sum(-1) > 0
     assert matched.any()
-    assert float((law - estimator.probabilities(tokens))[matched].abs().max()) < 1e-6
+    assert float((probs - estimator.probabilities(tokens))[matched].abs().max()) < 1e-6
 
 
 @pytest.mark.parametrize("layers", MAKERS)
 def test_every_short_sequence_gives_the_strict_estimator(layers):
     tokens = torch.tensor(list(itertools.product(range(2), repeat=8)))
-    law = MAKERS[layers](2, 2, 8)(with_start_token(tokens, 2))[:, -1].softmax(-1).detach()
+    probs = MAKERS[layers](2, 2, 8)(with_start_token(tokens, 2))[:, -1].softmax(-1).detach()
     estimator = CountingEstimator.of_order(2, 2)
     matched = estimator.counts(tokens)[:, -1].sum(-1) > 0
-    assert float((law - estimator.probabilities(tokens)[:, -1])[matched].abs().max()) < 1e-6
+    assert float((probs - estimator.probabilities(tokens)[:, -1])[matched].abs().max()) < 1e-6
 
 
 @pytest.mark.parametrize("base", [2.0, 3.0])
@@ -68,8 +68,8 @@ def test_error_falls_with_the_sharpness(base):
     errors = []
     for sharpness in (1e2, 1e3, 1e4):
         model = korder_three_layers(2, 3, 200, base=base, sharpness=sharpness)
-        law = model(with_start_token(tokens, 2))[:, -1].softmax(-1).detach()
-        errors.append(float((law - truth)[matched].abs().max()))
+        probs = model(with_start_token(tokens, 2))[:, -1].softmax(-1).detach()
+        errors.append(float((probs - truth)[matched].abs().max()))
     assert errors[0] > 1e-3 and errors[1] < 0.1 * errors[0] and errors[2] < 1e-7
 
 
@@ -84,8 +84,8 @@ def test_error_stays_below_what_the_smallest_angle_predicts(layers, order):
     errors = []
     for exponent in (4.0, 8.0, 12.0):
         model = MAKERS[layers](3, order, length, sharpness=exponent / context_gap(order, 3.0))
-        law = model(with_start_token(tokens, 3))[:, -1].softmax(-1).detach()
-        errors.append(float((law - truth)[matched].abs().max()))
+        probs = model(with_start_token(tokens, 3))[:, -1].softmax(-1).detach()
+        errors.append(float((probs - truth)[matched].abs().max()))
         assert errors[-1] < length * math.exp(-exponent)
     assert errors[2] < 0.1 * errors[1] < 0.1 * errors[0]
 

@@ -19,11 +19,11 @@ def test_output_is_the_clamped_estimator_with_epsilon_added(states, order):
     epsilon, length = 1e-3, 64
     tokens = InContextNgrams(states, 1, length, 1.0).sample(50, rng=rng(0)).inputs
     estimator = CountingEstimator.of_order(states, order, boundary="clamped")
-    law = additive_ngram_estimator(states, order, length, smoothing=epsilon)(tokens)[:, -1].softmax(-1).detach()
+    probs = additive_ngram_estimator(states, order, length, smoothing=epsilon)(tokens)[:, -1].softmax(-1).detach()
     truth = (estimator.probabilities(tokens)[:, -1] + epsilon) / (1 + states * epsilon)
     matched = estimator.counts(tokens)[:, -1].sum(-1) > 0
     assert matched.any()
-    assert float((law - truth)[matched].abs().max()) < 1e-12
+    assert float((probs - truth)[matched].abs().max()) < 1e-12
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

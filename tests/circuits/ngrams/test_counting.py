@@ -163,13 +163,13 @@ def test_without_self_attention_the_lag_set_construction_leaves_the_last_positio
     model = lag_set_estimator(3, lags, length, mask_self=True)
     # By hand: positions 0 … T − 2 whose clamped history agrees with the query's.
     found = model(tokens)[:, -1].exp()
-    for row, law in zip(tokens.tolist(), found):
+    for row, probs in zip(tokens.tolist(), found):
         followers = [
             row[at] for at in range(length - 1) if all(row[max(at - lag, 0)] == row[length - lag] for lag in lags)
         ]
         if followers:
             counts = torch.bincount(torch.tensor(followers), minlength=3).double()
-            assert torch.allclose(law, counts / counts.sum(), atol=1e-12)
+            assert torch.allclose(probs, counts / counts.sum(), atol=1e-12)
 
 
 def test_the_self_match_moves_the_lag_set_construction_away_from_the_plain_estimator():

@@ -29,18 +29,18 @@ def by_hand(net, words):
     """The formulas, one example, one head, one position at a time."""
     config = net.config
     x = torch.cat([net.anchors, net.embedding[words] + net.position[: len(words)]])
-    for place, layer in enumerate(net.layers):
+    for depth, layer in enumerate(net.layers):
         attention = layer.attention
         added = torch.zeros_like(x)
-        for head in range(config.heads[place]):
+        for head in range(config.heads[depth]):
             q, k = x @ attention.query[head], x @ attention.key[head]
             for t in range(len(x)):
                 weights = (q[t] @ k[: t + 1].T).softmax(0)
                 added[t] += weights @ x[: t + 1] @ attention.value[head] @ attention.output[head]
         x = attention.keep * x + added
-        if config.hidden[place]:
+        if config.hidden[depth]:
             y = x
-            for linear, kind in zip(layer.mlp.maps, config.activation[place]):
+            for linear, kind in zip(layer.mlp.maps, config.activation[depth]):
                 y = y @ linear.weight.T + linear.bias
                 if kind == "relu":
                     y = y.clamp(min=0)

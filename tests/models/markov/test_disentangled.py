@@ -19,8 +19,8 @@ def stream_by_loops(model: DisentangledTransformer, row: list[int]) -> torch.Ten
     config = model.config
     r = [torch.eye(config.vocab, dtype=torch.float64)[token] for token in row]
     if config.positions == "one-hot":
-        place = torch.eye(config.length, dtype=torch.float64)
-        r = [torch.cat([x, place[i]]) for i, x in enumerate(r)]
+        positions = torch.eye(config.length, dtype=torch.float64)
+        r = [torch.cat([x, positions[i]]) for i, x in enumerate(r)]
     for layer in model.layers:
         attention = layer.attention
         grown = []
@@ -38,8 +38,8 @@ def stream_by_loops(model: DisentangledTransformer, row: list[int]) -> torch.Ten
                 blocks.append(attention.value[h] @ mixed if config.value else mixed)
             x = torch.cat(blocks)
             if config.mlp != "none":
-                rise, fall = layer.mlp.up_proj, layer.mlp.down_proj
-                x = torch.cat([x, fall.weight @ torch.relu(rise.weight @ x + rise.bias) + fall.bias])
+                up, down = layer.mlp.up_proj, layer.mlp.down_proj
+                x = torch.cat([x, down.weight @ torch.relu(up.weight @ x + up.bias) + down.bias])
             grown.append(x)
         r = grown
     return torch.stack(r)
@@ -81,10 +81,10 @@ def test_reading_the_last_position_alone_changes_nothing_about_it(options: dict)
 
 def test_probabilities_come_out_as_their_logarithms() -> None:
     raw = drawn(1, read="last")
-    law = drawn(1, read="last", output="probabilities", floor=1e-3)
+    smooth = drawn(1, read="last", output="probabilities", floor=1e-3)
     tokens = torch.randint(3, (4, 5))
-    assert law(tokens).shape == (4, 1, 3)
-    torch.testing.assert_close(law(tokens), (raw(tokens).abs() + 1e-3).log())
+    assert smooth(tokens).shape == (4, 1, 3)
+    torch.testing.assert_close(smooth(tokens), (raw(tokens).abs() + 1e-3).log())
 
 
 def test_the_first_prediction_is_uniform() -> None:
@@ -105,12 +105,12 @@ def test_it_represents_any_attention_only_transformer() -> None:
     twin = DisentangledTransformer(vocab=vocab, length=length, heads=heads, read="all").double()
     back = torch.cat([additive.embedding.weight.T, additive.position.weight.T], -1)
     with torch.no_grad():
-        for layer, own in zip(additive.layers, twin.layers):
+        for layer, target in zip(additive.layers, twin.layers):
             attention, blocks = layer.attention, [back]
             for h in range(attention.heads):
                 rows = slice(h * attention.head_width, (h + 1) * attention.head_width)
                 query, key, value = (part.weight[rows] for part in (attention.query, attention.key, attention.value))
-                own.attention.weight[h] = attention.scale * back.T @ query.T @ key @ back
+                target.attention.weight[h] = attention.scale * back.T @ query.T @ key @ back
                 blocks.append(attention.output.weight[:, rows] @ value @ back)
             back = torch.cat(blocks, -1)
         twin.unembed.weight.copy_(additive.unembed.weight @ back)

@@ -36,8 +36,8 @@ def test_members_of_a_population_compute_what_they_compute_alone(tied):
     population = Population(lambda seed: OneLayerMarkov(length=6, width=4, tied=tied, init_std=0.5), seeds=range(3))
     words = torch.randint(2, (5, 6), generator=rng(0))
     together = population(words)
-    for place in range(3):
-        torch.testing.assert_close(together[place], population.member(place)(words))
+    for member in range(3):
+        torch.testing.assert_close(together[member], population.member(member)(words))
 
 
 def test_members_of_the_three_parameter_model_keep_their_own_numbers():
@@ -48,8 +48,8 @@ def test_members_of_the_three_parameter_model_keep_their_own_numbers():
 
     population = Population(factory, seeds=range(2))
     words = torch.randint(2, (5, 6), generator=rng(0))
-    for place in range(2):
-        torch.testing.assert_close(population(words)[place], population.member(place)(words))
+    for member in range(2):
+        torch.testing.assert_close(population(words)[member], population.member(member)(words))
 
 
 def test_a_number_that_is_not_given_is_drawn():

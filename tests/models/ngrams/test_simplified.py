@@ -36,8 +36,8 @@ def law_by_loops(model: SimplifiedTransformer, row: list[int], last: int) -> tor
     matrix = query.T if config.merged else query.T @ second.key.weight
     keys = [i for i in range(bos, time) if not (config.mask_self and i == time - 1)] or [time - 1]
     weights = [math.exp(float(asking @ matrix @ stream[i])) for i in keys]
-    law = sum(w * unit[row[i]] for i, w in zip(keys, weights)) / sum(weights)
-    return law[: config.vocab]
+    probs = sum(w * unit[row[i]] for i, w in zip(keys, weights)) / sum(weights)
+    return probs[: config.vocab]
 
 
 OPTIONS = [
@@ -100,8 +100,8 @@ def test_matching_weights_give_the_follower_counts() -> None:
         second.key.weight[:width, width:] = torch.eye(width)
     with seeded(3):
         tokens = torch.randint(vocab, (20, length))
-    law = model(tokens).exp()[:, 0]
-    for row, predicted in zip(tokens.tolist(), law):
+    probs = model(tokens).exp()[:, 0]
+    for row, predicted in zip(tokens.tolist(), probs):
         followers = [b for a, b in itertools.pairwise(row) if a == row[-1]]
         counted = torch.tensor([followers.count(s) for s in range(vocab)], dtype=torch.float64) / len(followers)
         torch.testing.assert_close(predicted, counted, rtol=0, atol=1e-12)
