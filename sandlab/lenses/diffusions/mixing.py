@@ -48,7 +48,7 @@ def pair_mixing(chain: GridChain, eta: float, lag: int, *, labelled: bool = True
     pi, step = chain.stationary, chain.kernel(eta)
     far, near = chain.kernel(2 * lag * eta), chain.kernel((2 * lag - 1) * eta)
     if labelled:
-        return float(0.5 * pi @ (0.5 * np.abs(far - pi).sum(1)) + 0.5 * pi @ (0.5 * np.abs(near - pi).sum(1)))
+        return float(0.25 * pi @ np.abs(far - pi).sum(1) + 0.25 * (pi @ step) @ np.abs(near - pi).sum(1))
     positive = step / (step + pi)  # P(y = 1 | x, x′)
     total = 0.0
     for index, weight in enumerate(pi):

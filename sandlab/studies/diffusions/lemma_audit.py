@@ -85,7 +85,7 @@ def audit(settings: Settings) -> Results:
     others = {
         "OU": chain,
         "log cosh": GridChain(LogCosh(), 5.0, settings.cells),
-        "double well": GridChain(DoubleWell(3.0), 4.0, settings.cells),
+        "double well": GridChain(DoubleWell(a=3.0), 4.0, settings.cells),
     }
     far = int(np.abs(chain.x - 3).argmin())
     peak = 1 / math.sqrt(2 * math.pi)

@@ -1,0 +1,55 @@
+"""The studies of masked prediction: claims on made-up results, and small runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from claim_cases import check
+from stand_in import LAB
+
+from sandlab.studies.hmm import identifiability_map, pairwise_twins, restarts, two_token_samples
+
+
+def test_claims_of_pairwise_twins_hold_on_the_truth_and_fail_elsewhere() -> None:
+    good = pairwise_twins.compare(pairwise_twins.Settings(angles=5, powers=12))
+    bad = replace(
+        good,
+        printed=dict.fromkeys(good.printed, 0.5),
+        pairwise=good.pairwise + 1,
+        power_equal=good.power_equal + 1,
+        power_apart=0 * good.power_apart,
+        gaussian_same=good.gaussian_same + 1,
+        gaussian_apart=0 * good.gaussian_apart,
+        neighbours=1.0,
+        second_neighbours=0.0,
+    )
+    check(pairwise_twins.study, good, bad)
+    assert set(pairwise_twins.study.judge(good).figures) == {"along-the-orbit"}
+
+
+def test_claims_of_two_token_samples() -> None:
+    sizes = (10**4, 10**5, 10**6)
+    noise = np.random.default_rng(0).uniform(0.95, 1.05, size=(3, 8, 5, 2))
+    good = two_token_samples.Results(sizes, noise * np.array([0.1, 0.0316, 0.01])[:, None, None, None])
+    check(two_token_samples.study, good, two_token_samples.Results(sizes, noise))
+
+
+def test_claims_of_restarts() -> None:
+    good = restarts.Results(np.full((5, 20), 1e-20), np.array([[0.1] * 20] * 2 + [[1e-9] * 20] * 3))
+    bad = restarts.Results(np.full((5, 20), 1e-20), np.array([[1e-9] * 20] * 2 + [[0.1] * 20] * 3))
+    check(restarts.study, good, bad, restarts.Results(np.ones((5, 20)), good.error))
+
+
+def test_a_small_map_has_the_integer_table() -> None:
+    settings = identifiability_map.Settings(seeds=2, sizes=((4, 3),), gaussian=((2, 2), (3, 3)))
+    found = identifiability_map.recover_all(identifiability_map.Seed(settings, 0))
+    assert found.hmm_error < 1e-6
+    assert (found.candidates_two, found.candidates_generic) == (2, 1)
+    wrong = identifiability_map.recover_all(identifiability_map.Seed(replace(settings, other=True), 0))
+    assert wrong.hmm_error > 0.01
+
+
+def test_a_small_sample_runs_from_end_to_end() -> None:
+    settings = replace(two_token_samples.QUICK, sizes=(2000, 4000, 8000), seeds=2, em=3)
+    assert two_token_samples.study.run(settings, LAB, "quick").results.errors.shape == (3, 2, 5, 2)
