@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable
+import io
+import itertools
+import tokenize
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandlab.registry import KINDS
 
-__all__ = ["Source", "file_references", "read_source"]
+__all__ = ["Source", "file_meaning", "file_references", "meaning", "read_source"]
 
 _LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.registry.names")
 
@@ -86,6 +89,50 @@ class Source:
         if isinstance(kind, ast.Constant) and kind.value in KINDS:
             return [f"{KINDS[str(kind.value)]}.*"]
         return [f"{room}.*" for room in KINDS.values()]
+
+
+def meaning(text: str) -> str:
+    """A source text without what cannot change a result: docstrings, annotations, comments, blank lines.
+
+    Spans are cut out of the text itself, so that every version of Python gives the same.
+    """
+    lines = text.encode().splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(len(line) for line in lines)]
+
+    def offset(row: int, column: int) -> int:
+        return starts[row - 1] + column
+
+    cuts = [(offset(*first), offset(*last)) for first, last in _idle_spans(text)]
+    data, kept, done = text.encode(), [], 0
+    for first, last in sorted(cuts):
+        kept.append(data[done : max(done, first)])
+        done = max(done, last)
+    kept.append(data[done:])
+    left = b"".join(kept).decode()
+    return "\n".join(line.rstrip() for line in left.splitlines() if line.strip())
+
+
+def _idle_spans(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """(row, byte column) of the beginning and end of every docstring, annotation and comment."""
+    for node in ast.walk(ast.parse(text)):
+        found: list[ast.expr | ast.stmt | None] = [getattr(node, "returns", None), getattr(node, "annotation", None)]
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and body:
+            found += [body[0]] if _is_text(body[0]) else []
+        for each in found:
+            if each is not None:
+                yield (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            before = len(token.line[:column].encode())
+            yield (row, before), (row, before + len(token.string.encode()))
+
+
+@functools.cache
+def file_meaning(module: str, file: Path) -> str:
+    """What counts of a whole file."""
+    return meaning(read_source(module, file).text)
 
 
 @functools.cache

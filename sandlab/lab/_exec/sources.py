@@ -2,6 +2,7 @@
 
 Of the job's own module, the parts that the job can reach count (a figure drawn beside it may change freely); of every
 other module it needs, directly or through others, the whole text: all of `sandlab`, and files of the job's own project.
+Docstrings, comments and annotations count nowhere: they cannot change a result.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sandlab.errors import BadInput
-from sandlab.lab._exec.imports import file_references, read_source
+from sandlab.lab._exec.imports import file_meaning, file_references, meaning, read_source
 
 __all__ = ["changed_modules", "closure", "code_parts", "code_version", "identity", "module_version", "package_version"]
 
@@ -59,7 +60,7 @@ def changed_modules(job: Job, config: object, parts: dict[str, str]) -> list[str
     )
     for module, expected in parts.items():
         file = _file_of(module) if module != own else None
-        if file is not None and _hash([(module, read_source(module, file).text)]) != expected:
+        if file is not None and _hash([(module, file_meaning(module, file))]) != expected:
             found.append(module)
     return found
 
@@ -100,14 +101,16 @@ def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> d
     wanted = read_source(module, file).references(_own_code(module, name, classes))
     others = closure(elsewhere, wanted, _Tree.of(module, file))
     others.pop(module, None)
-    parts = {each: _hash([(each, read_source(each, path).text)]) for each, path in others.items()}
+    parts = {each: _hash([(each, file_meaning(each, path))]) for each, path in others.items()}
     return {**parts, module: _own_hash(module, name, classes)}
 
 
 def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:
     """Hash of the parts of its own module that a job can reach."""
     file = _file_of(module)
-    return _hash([(module, read_source(module, file).excerpt(_own_code(module, name, classes)))]) if file else ""
+    if file is None:
+        return ""
+    return _hash([(module, meaning(read_source(module, file).excerpt(_own_code(module, name, classes))))])
 
 
 def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> list[ast.stmt]:
@@ -211,7 +214,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def _forget() -> None:
-    for cached in (_job_parts, _owners, _behind, read_source, file_references, package_version):
+    for cached in (_job_parts, _owners, _behind, read_source, file_meaning, file_references, package_version):
         cached.cache_clear()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec import sources
+from sandlab.lab._exec.imports import meaning
 from sandlab.lab._exec.jobs import canonical, task
 from sandlab.lab._exec.sources import closure, code_version, identity, module_version
 
@@ -193,3 +194,11 @@ def test_configs_with_anything_else_are_refused_with_the_field():
     import numpy as np
 
     assert canonical({"a": (1, [np.float64(0.5)])}) == {"a": [1, [0.5]]}
+
+
+def test_docstrings_comments_and_annotations_do_not_count():
+    plain = "def f(a=1):\n    return a\n"
+    told = '"""Words."""\n\n\ndef f(a: int = 1) -> "int":  # é\n    """More words."""\n    return a\n'
+    assert meaning(told).replace(":  =", "=").replace(" -> :", ":") == meaning(plain)
+    assert meaning(told) == meaning(told.replace("More", "Other").replace("int", "float"))
+    assert meaning(told) != meaning(told.replace("a: int = 1", "a: int = 2"))
