@@ -49,7 +49,7 @@ class Automaton(World):
     - letter_names, state_names    how letters and states are written
     """
 
-    transitions: tuple[tuple[int, ...], ...] = ((0, 1), (1, 0))
+    transitions: Sequence[Sequence[int]] = ((0, 1), (1, 0))
     start: int = 0
     length: int | tuple[int, int] = 100
     probs: tuple[float, ...] | None = None
