@@ -19,7 +19,7 @@ from sandlab import figures
 from sandlab.learning.diffusions.classifiers import EvenLogit, fit_logit, read_ou
 from sandlab.lenses.diffusions.kernels import ou_kl
 from sandlab.lenses.diffusions.mixing import blocking_bound, generalization_gap, massart_cap
-from sandlab.studies.claims import Exact, Mean, Slope
+from sandlab.studies.claims import Mean, Slope
 from sandlab.studies.diffusions import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.diffusions.contrast import GaussianContrast, StationaryContrast
@@ -159,13 +159,13 @@ def at_long_intervals_pairs_count(results: Results) -> np.ndarray:
     return results.gap[:, 5].mean(0) / results.gap[:, 4].mean(0)
 
 
-@study.claim(Exact(above=1.0), at="Lemma 2", id="blocking-bound-holds")
+@study.claim(Mean(above=1.0), at="Lemma 2", id="blocking-bound-holds")
 def bound_is_valid(results: Results) -> np.ndarray:
     """The blocking bound is valid, and vacuous at these lengths.
 
-    Bound divided by the largest mean gap over seeds at η = 1, by T.
+    Smallest ratio of bound and gap over T at η = 1, one value per seed.
     """
-    return results.bound / results.gap[:, 4].mean(1)
+    return (results.bound[:, None] / results.gap[:, 4]).min(0)
 
 
 @study.figure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sandlab.errors import choice
@@ -67,7 +69,7 @@ def _k2() -> GaussianHMM:
     return make_ghmm(centres / np.linalg.norm(centres, axis=0), np.array([[0.8, 0.2], [0.2, 0.8]]))
 
 
-HMM_INSTANCES = {
+HMM_INSTANCES: dict[str, Callable[[], HMM | GaussianHMM]] = {
     "hmm-canon": HMM,
     "hmm-thm6": lambda: make_hmm(np.asarray(PRINTED_O), np.asarray(PRINTED_T)),
     "hmm-thm6-twin": lambda: make_hmm(np.asarray(PRINTED_O_TWIN), np.asarray(PRINTED_T_TWIN)),
@@ -80,4 +82,5 @@ HMM_INSTANCES = {
 
 def named_hmm(name: str) -> HMM | GaussianHMM:
     """A model of this chapter by name: "hmm-canon", "hmm-thm6" (eq. 2.47), "hmm-2x2", "ghmm-canon", …"""
-    return HMM_INSTANCES[choice("name", name, HMM_INSTANCES)]()
+    make: Callable[[], HMM | GaussianHMM] = HMM_INSTANCES[choice("name", name, HMM_INSTANCES)]
+    return make()

@@ -117,11 +117,11 @@ def posterior_sphere(centres: Float[np.ndarray, "d k"], rng: np.random.Generator
     """
     d, k = centres.shape
     require(d > k, "centres", centres.shape, "more dimensions than states")
-    normal = np.linalg.pinv(centres).T @ np.ones(k)
+    normal: np.ndarray = np.linalg.pinv(centres).T @ np.ones(k)
     normal /= np.linalg.norm(normal)
     away = rng.normal(size=d)
-    away -= centres @ (np.linalg.pinv(centres) @ away)
-    angle, c = rng.uniform(0.3, 2 * np.pi - 0.3), float(normal @ centres[:, 0])
+    away = away - centres @ (np.linalg.pinv(centres) @ away)
+    angle, c = float(rng.uniform(0.3, 2 * np.pi - 0.3)), float(normal @ centres[:, 0])
     shift = (c + c * np.cos(angle)) * normal + c * np.sin(angle) * away / np.linalg.norm(away)
     return centres - shift[:, None]
 
