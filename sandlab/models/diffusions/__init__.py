@@ -1,1 +1,0 @@
-"""Contrastive learning of diffusions: models."""
