@@ -77,6 +77,7 @@ def _averages(
     topic, word = (np.arange(len(pairs)) + shift) // words, np.eye(len(pairs), dtype=bool)
     same = topic[:, None] == topic
     kinds = (word, same & ~word, ~same)
-    means = [float(totals[kind].sum() / pairs[kind].sum()) for kind in kinds]
+    word_mean, topic_mean, other_mean = (float(totals[kind].sum() / pairs[kind].sum()) for kind in kinds)
     shares = [float(pairs[kind].sum() / pairs.sum()) for kind in kinds]
-    return TopicAttention(*means, float(totals.sum() / pairs.sum()), expected, (shares[0], shares[1], shares[2]))
+    mean = float(totals.sum() / pairs.sum())
+    return TopicAttention(word_mean, topic_mean, other_mean, mean, expected, (shares[0], shares[1], shares[2]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.circuits.sizes import Complexity, complexity
 from sandlab.errors import BadInput
+from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.models.hooks import patch
 from sandlab.random import rng
 from sandlab.worlds.automata._running.words import lasting_words
@@ -193,7 +195,7 @@ def errors_from(
     started = [machine.task(start=start) for start in starts]
     wrong = 0
     for words in groups:
-        models = [METHODS[method](each, words.shape[1]).to(device) for each in started]
+        models = [cast(TheoryTransformer, METHODS[method](each, words.shape[1]).to(device)) for each in started]
         wrong += count_errors_together(models, started, words)
     return wrong
 

@@ -92,7 +92,8 @@ def recover_all(job: Seed) -> Found:
         source = random_hmm(d, k, np.random.default_rng(job.seed + 1000)) if settings.other else hmm
         for task in shared.TWO:
             errors.append(parameter_error(hmm, *recover_hmm(source.predictor(task), task, k)).largest)
-    pairwise, one_sided, candidates, mirror = [], [], {}, []
+    candidates: dict[bool, list[int]] = {}
+    pairwise, one_sided, mirror = [], [], []
     for d, k in settings.gaussian:
         ghmm = random_ghmm(d, k, np.random.default_rng(job.seed))
         source_g = random_ghmm(d, k, np.random.default_rng(job.seed + 1000)) if settings.other else ghmm

@@ -130,8 +130,10 @@ def read(experiment: Experiment, runs: Runs, documents: int) -> Averages:
         return [attention_by_topic(model, words, shared.WORDS, label_shift=shift) for model in asked]
 
     true, shifted = averages(0), averages(SHIFT)
-    rows = [np.array([(each.same_word, each.same_topic, each.different) for each in part]) for part in (true, shifted)]
-    return Averages(*rows, runs.metrics["loss"][:, -1], np.array([each.mean / each.expected for each in true]))
+    first, second = (
+        np.array([(each.same_word, each.same_topic, each.different) for each in part]) for part in (true, shifted)
+    )
+    return Averages(first, second, runs.metrics["loss"][:, -1], np.array([each.mean / each.expected for each in true]))
 
 
 @study.claim(Ratio(above=2.0), at="Table 2.1", paper="1.41 to 1.74 with the printed labels")

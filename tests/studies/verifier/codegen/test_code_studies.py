@@ -20,6 +20,7 @@ from sandlab.lab._store.codec import decode, encode
 from sandlab.learning.experiment import Training
 from sandlab.models.base import seeded
 from sandlab.models.transformer import Transformer, TransformerConfig
+from sandlab.studies.claims import NotMeasured
 from sandlab.studies.verifier._decoding_runs import Decoding, Writer
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.codegen import (
@@ -188,3 +189,9 @@ def test_test_names_are_new_to_the_verifier() -> None:
     names = code.random_names(20, 3)
     assert len(set(names)) == 20 and all(len(name) == 3 and name.isalpha() for name in names)
     assert not set(names) & set(code.TRAINING_NAMES)
+
+
+def test_claims_about_distributions_that_the_grid_leaves_out_are_not_measured() -> None:
+    grid = [code.PLAIN, code.GREEDY, *code.BLOCKS, *codegen_settings.GUIDED]
+    with pytest.raises(NotMeasured, match=r"top-p 0\.95 with temperature 0\.2"):
+        codegen_settings.cold(made_up(grid, as_published))
