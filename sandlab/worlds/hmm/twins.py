@@ -119,7 +119,7 @@ def posterior_sphere(centres: Float[np.ndarray, "d k"], rng: np.random.Generator
     require(d > k, "centres", centres.shape, "more dimensions than states")
     normal: np.ndarray = np.linalg.pinv(centres).T @ np.ones(k)
     normal /= np.linalg.norm(normal)
-    away = rng.normal(size=d)
+    away = np.asarray(rng.normal(size=d))
     away = away - centres @ (np.linalg.pinv(centres) @ away)
     angle, c = float(rng.uniform(0.3, 2 * np.pi - 0.3)), float(normal @ centres[:, 0])
     shift = (c + c * np.cos(angle)) * normal + c * np.sin(angle) * away / np.linalg.norm(away)
