@@ -17,8 +17,8 @@ from sandlab.decoding.decoders.sampling import Nucleus as Nucleus
 from sandlab.decoding.decoders.sampling import Sampling as Sampling
 from sandlab.decoding.decoders.sampling import Temperature as Temperature
 from sandlab.decoding.decoders.scratchpad import scratchpad_decode as scratchpad_decode
-from sandlab.decoding.decoders.walks import VGB as VGB
 from sandlab.decoding.decoders.walks import SinclairJerrum as SinclairJerrum
+from sandlab.decoding.decoders.walks import VGB as VGB
 from sandlab.decoding.decoders.walks import ValueGuided as ValueGuided
 from sandlab.decoding.exact.distributions import backtracking_distribution as backtracking_distribution
 from sandlab.decoding.exact.distributions import best_of_n_distribution as best_of_n_distribution
@@ -76,7 +76,6 @@ from sandlab.decoding.walk_film import WalkFilm as WalkFilm
 from sandlab.decoding.walk_film import moments as moments
 
 __all__ = [
-    "VGB",
     "AutomatonVerifier",
     "Backtracking",
     "BestOfN",
@@ -116,6 +115,7 @@ __all__ = [
     "Tree",
     "TreeGenerator",
     "TreeWalk",
+    "VGB",
     "ValueGuided",
     "Verifier",
     "VerifierQuality",

@@ -1,5 +1,13 @@
 # Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
 
+from sandlab.learning.diffusions.classifiers import EvenLogit as EvenLogit
+from sandlab.learning.diffusions.classifiers import KernelEstimate as KernelEstimate
+from sandlab.learning.diffusions.classifiers import LogitClassifier as LogitClassifier
+from sandlab.learning.diffusions.classifiers import PolynomialLogit as PolynomialLogit
+from sandlab.learning.diffusions.classifiers import fit_logit as fit_logit
+from sandlab.learning.diffusions.classifiers import fit_table as fit_table
+from sandlab.learning.diffusions.classifiers import ou_logit as ou_logit
+from sandlab.learning.diffusions.classifiers import read_ou as read_ou
 from sandlab.learning.experiment import Experiment as Experiment
 from sandlab.learning.experiment import Probe as Probe
 from sandlab.learning.experiment import Runs as Runs
@@ -116,6 +124,8 @@ from sandlab.learning.stopping import EarlyStop as EarlyStop
 from sandlab.learning.streaming import Finished as Finished
 from sandlab.learning.streaming import Member as Member
 from sandlab.learning.streaming import stream as stream
+from sandlab.learning.topics.losses import MaskedSquares as MaskedSquares
+from sandlab.learning.topics.losses import frobenius as frobenius
 from sandlab.learning.training import Checkpoint as Checkpoint
 from sandlab.learning.training import Curriculum as Curriculum
 from sandlab.learning.training import Diverged as Diverged
@@ -138,6 +148,7 @@ __all__ = [
     "Diverged",
     "EMResult",
     "EarlyStop",
+    "EvenLogit",
     "Experiment",
     "Factors",
     "Finished",
@@ -146,11 +157,14 @@ __all__ = [
     "HermiteMoments",
     "History",
     "InvariantLogits",
+    "KernelEstimate",
     "LastLabel",
     "Linear",
+    "LogitClassifier",
     "LossFunction",
     "MARGIN_LOSSES",
     "MarginLoss",
+    "MaskedSquares",
     "MaskedToken",
     "Member",
     "MemberBatch",
@@ -166,6 +180,7 @@ __all__ = [
     "ParametricFit",
     "Penalised",
     "Penalty",
+    "PolynomialLogit",
     "Population",
     "PositionLabel",
     "PowerDecay",
@@ -207,9 +222,12 @@ __all__ = [
     "expectation_maximisation",
     "factors",
     "first_layer_descent",
+    "fit_logit",
     "fit_parametric",
+    "fit_table",
     "flow_energy",
     "flow_gain",
+    "frobenius",
     "jennrich",
     "joint_moment_hmm",
     "kruskal_condition",
@@ -223,6 +241,7 @@ __all__ = [
     "mixture_from_moments",
     "newton_direction",
     "optimise",
+    "ou_logit",
     "parameter_error",
     "parametric_predictions",
     "per_member",
@@ -230,6 +249,7 @@ __all__ = [
     "read_ghmm_pairwise",
     "read_ghmm_two_tokens",
     "read_hmm",
+    "read_ou",
     "recover",
     "recover_hmm",
     "row_sharpness",

@@ -22,6 +22,32 @@ from sandlab.lenses.curvature import hessian_matrix as hessian_matrix
 from sandlab.lenses.curvature import hessian_product as hessian_product
 from sandlab.lenses.curvature import hessian_spectrum as hessian_spectrum
 from sandlab.lenses.curvature import lanczos as lanczos
+from sandlab.lenses.diffusions.bounds import curvature_bound as curvature_bound
+from sandlab.lenses.diffusions.bounds import delta_closeness as delta_closeness
+from sandlab.lenses.diffusions.bounds import global_l1_bound as global_l1_bound
+from sandlab.lenses.diffusions.bounds import gobet_violations as gobet_violations
+from sandlab.lenses.diffusions.bounds import local_kl_bound as local_kl_bound
+from sandlab.lenses.diffusions.bounds import loss_curvature as loss_curvature
+from sandlab.lenses.diffusions.bounds import loss_profile as loss_profile
+from sandlab.lenses.diffusions.bounds import mean_true_density as mean_true_density
+from sandlab.lenses.diffusions.bounds import random_perturbation as random_perturbation
+from sandlab.lenses.diffusions.bounds import second_factor_finite as second_factor_finite
+from sandlab.lenses.diffusions.kernels import contrast_constant as contrast_constant
+from sandlab.lenses.diffusions.kernels import euler_kl as euler_kl
+from sandlab.lenses.diffusions.kernels import excess_risk as excess_risk
+from sandlab.lenses.diffusions.kernels import kernel_metrics as kernel_metrics
+from sandlab.lenses.diffusions.kernels import optimal_risk as optimal_risk
+from sandlab.lenses.diffusions.kernels import ou_kl as ou_kl
+from sandlab.lenses.diffusions.kernels import ou_optimal_risk as ou_optimal_risk
+from sandlab.lenses.diffusions.mixing import beta_mixing as beta_mixing
+from sandlab.lenses.diffusions.mixing import blocking_bound as blocking_bound
+from sandlab.lenses.diffusions.mixing import generalization_gap as generalization_gap
+from sandlab.lenses.diffusions.mixing import massart_cap as massart_cap
+from sandlab.lenses.diffusions.mixing import mean_norm_bound as mean_norm_bound
+from sandlab.lenses.diffusions.mixing import ou_mean_norm as ou_mean_norm
+from sandlab.lenses.diffusions.mixing import pair_mixing as pair_mixing
+from sandlab.lenses.diffusions.mixing import pointwise_mixing as pointwise_mixing
+from sandlab.lenses.diffusions.mixing import rademacher as rademacher
 from sandlab.lenses.distances import distance_by_position as distance_by_position
 from sandlab.lenses.distances import distances_to_estimators as distances_to_estimators
 from sandlab.lenses.distances import divergence as divergence
@@ -62,6 +88,8 @@ from sandlab.lenses.flip_flop.attention_limits import failure_gap as failure_gap
 from sandlab.lenses.flip_flop.attention_limits import largest_attention as largest_attention
 from sandlab.lenses.flip_flop.exact_machines import sharpness_gap as sharpness_gap
 from sandlab.lenses.flip_flop.exact_machines import small_monoids as small_monoids
+from sandlab.lenses.flip_flop.exact_machines import window_error as window_error
+from sandlab.lenses.flip_flop.exact_machines import window_gap as window_gap
 from sandlab.lenses.flip_flop.exact_machines import wrong_memories as wrong_memories
 from sandlab.lenses.flip_flop.exact_machines import wrong_on_short_strings as wrong_on_short_strings
 from sandlab.lenses.flip_flop.exact_machines import wrong_parses as wrong_parses
@@ -116,6 +144,14 @@ from sandlab.lenses.gradients import gradient_norms as gradient_norms
 from sandlab.lenses.head_matching import HeadMatch as HeadMatch
 from sandlab.lenses.head_matching import attention_on_parents as attention_on_parents
 from sandlab.lenses.head_matching import match_heads as match_heads
+from sandlab.lenses.hmm.identifiability import Identifiability as Identifiability
+from sandlab.lenses.hmm.identifiability import equivalent as equivalent
+from sandlab.lenses.hmm.identifiability import identifiable as identifiable
+from sandlab.lenses.hmm.identifiability import jacobian_nullity as jacobian_nullity
+from sandlab.lenses.hmm.identifiability import predictor_difference as predictor_difference
+from sandlab.lenses.hmm.identifiability import same_predictor as same_predictor
+from sandlab.lenses.hmm.posteriors import posterior_jacobian as posterior_jacobian
+from sandlab.lenses.hmm.posteriors import posterior_saturation as posterior_saturation
 from sandlab.lenses.landscapes import Landscape as Landscape
 from sandlab.lenses.landscapes import filter_normalised as filter_normalised
 from sandlab.lenses.landscapes import loss_along_line as loss_along_line
@@ -237,11 +273,28 @@ from sandlab.lenses.spectra import top_share as top_share
 from sandlab.lenses.token_accuracy import accuracy as accuracy
 from sandlab.lenses.token_accuracy import accuracy_on as accuracy_on
 from sandlab.lenses.token_accuracy import agreement as agreement
+from sandlab.lenses.topics.attention import TopicAttention as TopicAttention
+from sandlab.lenses.topics.attention import attention_by_topic as attention_by_topic
+from sandlab.lenses.topics.attention import word_counts as word_counts
+from sandlab.lenses.topics.matrices import BlockContrast as BlockContrast
+from sandlab.lenses.topics.matrices import block_contrast as block_contrast
+from sandlab.lenses.topics.matrices import block_sums as block_sums
+from sandlab.lenses.topics.matrices import optimality_residuals as optimality_residuals
+from sandlab.lenses.topics.stage_two import StageTwoBounds as StageTwoBounds
+from sandlab.lenses.topics.stage_two import asymptotic_block_loss as asymptotic_block_loss
+from sandlab.lenses.topics.stage_two import asymptotic_diagonal_loss as asymptotic_diagonal_loss
+from sandlab.lenses.topics.stage_two import block_level as block_level
+from sandlab.lenses.topics.stage_two import loss_floors as loss_floors
+from sandlab.lenses.topics.stage_two import mask_queries as mask_queries
+from sandlab.lenses.topics.stage_two import normalisers as normalisers
+from sandlab.lenses.topics.stage_two import stage_one_loss as stage_one_loss
+from sandlab.lenses.topics.stage_two import stage_two_loss as stage_two_loss
 
 __all__ = [
     "AttentionDrift",
     "AttentionSnapshots",
     "BalanceReport",
+    "BlockContrast",
     "CurvatureRange",
     "DistanceErrors",
     "ErrorCurve",
@@ -256,6 +309,7 @@ __all__ = [
     "HeadReport",
     "HessianNeighbourhood",
     "HuggingFaceReader",
+    "Identifiability",
     "KeyGradient",
     "LabelErrors",
     "LagMass",
@@ -274,12 +328,14 @@ __all__ = [
     "ShortestFailures",
     "SpectraOverTraining",
     "Spectrum",
+    "StageTwoBounds",
     "Stages",
     "StartToken",
     "Stationarity",
     "SteepestPoint",
     "StoryAccuracy",
     "TailTerms",
+    "TopicAttention",
     "TreeAttention",
     "Twins",
     "WordReader",
@@ -289,6 +345,9 @@ __all__ = [
     "agreement",
     "animate_path",
     "annulus_points",
+    "asymptotic_block_loss",
+    "asymptotic_diagonal_loss",
+    "attention_by_topic",
     "attention_entropy",
     "attention_jacobian_error",
     "attention_jacobians",
@@ -303,7 +362,12 @@ __all__ = [
     "balance_report",
     "balance_violation",
     "best_so_far",
+    "beta_mixing",
     "bhattacharyya",
+    "block_contrast",
+    "block_level",
+    "block_sums",
+    "blocking_bound",
     "bound_ratios",
     "boundary_scores",
     "bracket_preference",
@@ -315,14 +379,17 @@ __all__ = [
     "column_norm",
     "composition_error",
     "condition_number",
+    "contrast_constant",
     "contribution",
     "correct_states",
     "count_accuracy",
     "count_errors",
     "counting_error",
     "covered",
+    "curvature_bound",
     "curvature_range",
     "decay_exponent",
+    "delta_closeness",
     "dilution_bound",
     "dilution_excess",
     "distance_by_position",
@@ -350,14 +417,17 @@ __all__ = [
     "effective_rank",
     "enumerate_world",
     "enumerated_chain_loss",
+    "equivalent",
     "error_curve",
     "errors_by",
     "estimators",
+    "euler_kl",
     "evaluating",
     "exact_gradient",
     "exact_gradient_norm",
     "exact_interval",
     "excess_loss",
+    "excess_risk",
     "failure_gap",
     "filter_normalised",
     "find_glitch",
@@ -366,6 +436,9 @@ __all__ = [
     "fisher_constants",
     "floor_norm",
     "gd_step_lower_bound",
+    "generalization_gap",
+    "global_l1_bound",
+    "gobet_violations",
     "gradient_norms",
     "half_way",
     "head_differences",
@@ -376,11 +449,14 @@ __all__ = [
     "hessian_product",
     "hessian_spectrum",
     "ideal_memory_score",
+    "identifiable",
     "in_annulus",
     "in_region",
     "induction_circuit_error",
     "induction_match",
     "information_increase",
+    "jacobian_nullity",
+    "kernel_metrics",
     "key_gradient",
     "key_gradient_errors",
     "korder_circuit_error",
@@ -391,18 +467,26 @@ __all__ = [
     "least_confusion",
     "light_switch_accuracy",
     "linear_probe",
+    "local_kl_bound",
     "log_predictions",
     "look_back",
     "look_back_error",
     "loss_along_line",
+    "loss_curvature",
+    "loss_floors",
     "loss_over_plane",
+    "loss_profile",
     "majority_accuracy",
     "marginal_curvature",
     "mark_attention",
+    "mask_queries",
+    "massart_cap",
     "match_heads",
     "matching_excess",
     "mean_distance",
     "mean_loss",
+    "mean_norm_bound",
+    "mean_true_density",
     "minimal_depth",
     "misleading_maxima",
     "misleading_rows",
@@ -417,14 +501,25 @@ __all__ = [
     "network_lipschitz",
     "newton_step_lower_bound",
     "ngd_step_upper_bound",
+    "normalisers",
+    "optimal_risk",
+    "optimality_residuals",
+    "ou_kl",
+    "ou_mean_norm",
+    "ou_optimal_risk",
     "overwhelming_norm",
     "pair_frequencies",
+    "pair_mixing",
     "parent_pattern",
     "parents_circuit_error",
     "plateau_levels",
     "plateaus",
     "points_at_parent",
+    "pointwise_mixing",
     "population_gradient",
+    "posterior_jacobian",
+    "posterior_saturation",
+    "predictor_difference",
     "prior_errors",
     "probe_activation",
     "prune_heads",
@@ -432,16 +527,20 @@ __all__ = [
     "pumped_attention",
     "pumped_memory",
     "pumped_twins",
+    "rademacher",
     "radial_gradient",
     "random_attention_variation",
     "random_causal_attention",
     "random_like",
+    "random_perturbation",
     "read_sets",
     "recovered_edges",
     "row_entropy_errors",
+    "same_predictor",
     "same_token_successor",
     "score_form_error",
     "score_gradient",
+    "second_factor_finite",
     "second_layer_bounds",
     "seen_drift",
     "sharpened_attention",
@@ -455,6 +554,8 @@ __all__ = [
     "softmax_change",
     "stable_rank",
     "stack_likeness",
+    "stage_one_loss",
+    "stage_two_loss",
     "state_accuracy",
     "stationarity_condition",
     "steepest_drop",
@@ -471,6 +572,9 @@ __all__ = [
     "variation_per_run",
     "violation_bound",
     "weight_norm",
+    "window_error",
+    "window_gap",
+    "word_counts",
     "wrong_memories",
     "wrong_on_short_strings",
     "wrong_parses",

@@ -60,6 +60,28 @@ from sandlab.worlds.base import Batch as Batch
 from sandlab.worlds.base import Predictor as Predictor
 from sandlab.worlds.base import World as World
 from sandlab.worlds.base import cross_entropy as cross_entropy
+from sandlab.worlds.diffusions.contrast import ContrastLaw as ContrastLaw
+from sandlab.worlds.diffusions.contrast import EmpiricalContrast as EmpiricalContrast
+from sandlab.worlds.diffusions.contrast import GaussianContrast as GaussianContrast
+from sandlab.worlds.diffusions.contrast import NearbyContrast as NearbyContrast
+from sandlab.worlds.diffusions.contrast import StationaryContrast as StationaryContrast
+from sandlab.worlds.diffusions.grid import GridChain as GridChain
+from sandlab.worlds.diffusions.grid import PlaneGrid as PlaneGrid
+from sandlab.worlds.diffusions.pairs import ContrastivePairs as ContrastivePairs
+from sandlab.worlds.diffusions.pairs import Pairs as Pairs
+from sandlab.worlds.diffusions.pairs import make_pairs as make_pairs
+from sandlab.worlds.diffusions.potentials import CirclePotential as CirclePotential
+from sandlab.worlds.diffusions.potentials import DoubleWell as DoubleWell
+from sandlab.worlds.diffusions.potentials import LogCosh as LogCosh
+from sandlab.worlds.diffusions.potentials import Potential as Potential
+from sandlab.worlds.diffusions.potentials import PseudoHuber as PseudoHuber
+from sandlab.worlds.diffusions.potentials import Quadratic as Quadratic
+from sandlab.worlds.diffusions.potentials import Quartic as Quartic
+from sandlab.worlds.diffusions.processes import Diffusion as Diffusion
+from sandlab.worlds.diffusions.processes import ItoDiffusion as ItoDiffusion
+from sandlab.worlds.diffusions.processes import Langevin as Langevin
+from sandlab.worlds.diffusions.processes import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from sandlab.worlds.diffusions.processes import euler_kernel as euler_kernel
 from sandlab.worlds.dyck.brackets import BracketError as BracketError
 from sandlab.worlds.dyck.brackets import BracketScan as BracketScan
 from sandlab.worlds.dyck.brackets import count_completions as count_completions
@@ -159,6 +181,15 @@ from sandlab.worlds.recall import CopyString as CopyString
 from sandlab.worlds.recall import InductionTask as InductionTask
 from sandlab.worlds.recall import KHopInduction as KHopInduction
 from sandlab.worlds.recall import NeedleRetrieval as NeedleRetrieval
+from sandlab.worlds.topics.documents import DisjointTopics as DisjointTopics
+from sandlab.worlds.topics.documents import LDATopics as LDATopics
+from sandlab.worlds.topics.documents import TopicWorld as TopicWorld
+from sandlab.worlds.topics.documents import corrupt as corrupt
+from sandlab.worlds.topics.documents import posterior_mean as posterior_mean
+from sandlab.worlds.topics.masking import InfiniteDocuments as InfiniteDocuments
+from sandlab.worlds.topics.masking import MaskedStatistics as MaskedStatistics
+from sandlab.worlds.topics.masking import check_masking as check_masking
+from sandlab.worlds.topics.masking import topic_of_word as topic_of_word
 from sandlab.worlds.verifier.append_cases import AppendCases as AppendCases
 from sandlab.worlds.verifier.append_cases import MEANINGFUL as MEANINGFUL
 from sandlab.worlds.verifier.append_cases import OOD_NAMES as OOD_NAMES
@@ -200,8 +231,11 @@ __all__ = [
     "CaseError",
     "CaseScore",
     "CategoricalFamily",
+    "CirclePotential",
     "Component",
     "Contrast",
+    "ContrastLaw",
+    "ContrastivePairs",
     "CopyString",
     "CountingEstimator",
     "Cyclic",
@@ -210,11 +244,15 @@ __all__ = [
     "DensityChasm",
     "DiagonalGaussian",
     "DiagonalGaussians",
+    "Diffusion",
     "Dihedral",
+    "DisjointTopics",
+    "DoubleWell",
     "Dyck",
     "DyckCopy",
     "DyckStack",
     "Embedding",
+    "EmpiricalContrast",
     "ExponentialContrast",
     "ExponentialFamily",
     "Expression",
@@ -222,10 +260,12 @@ __all__ = [
     "FiniteGroup",
     "FlipFlop",
     "FlipFlopTransduction",
+    "GaussianContrast",
     "GaussianHMM",
     "GaussianMean",
     "GaussianMeans",
     "Grid",
+    "GridChain",
     "GridProduct",
     "HMM",
     "HMM_INSTANCES",
@@ -237,31 +277,47 @@ __all__ = [
     "InContextNgrams",
     "InContextTree",
     "InductionTask",
+    "InfiniteDocuments",
     "InterleavedChains",
+    "ItoDiffusion",
     "KHopInduction",
     "Knapsack",
+    "LDATopics",
     "LabelledPrefixes",
+    "Langevin",
     "LatentChain",
     "LightSwitchStory",
+    "LogCosh",
     "MEANINGFUL",
     "MarkovChain",
+    "MaskedStatistics",
     "MaskedTask",
     "Memory",
     "Mixture",
     "Move",
+    "NearbyContrast",
     "NeedleRetrieval",
     "NestedPrefix",
     "OOD_NAMES",
+    "OrnsteinUhlenbeck",
+    "Pairs",
     "ParsedCase",
+    "PlaneGrid",
     "PoissonFamily",
+    "Potential",
     "Predictor",
+    "PseudoHuber",
+    "Quadratic",
+    "Quartic",
     "Quaternion",
     "RUBIK_TURNS",
     "RubiksCube",
     "Semigroup",
     "Series",
     "SomeZero",
+    "StationaryContrast",
     "SymmetricGroup",
+    "TopicWorld",
     "UniformEstimator",
     "World",
     "WorldDataset",
@@ -278,6 +334,7 @@ __all__ = [
     "cascade_product",
     "chain_parents",
     "chat_prompt",
+    "check_masking",
     "chow_liu",
     "circulant",
     "composition_series",
@@ -285,6 +342,7 @@ __all__ = [
     "context_indices",
     "core",
     "core_free_subgroup",
+    "corrupt",
     "count_completions",
     "count_distinct",
     "count_words",
@@ -296,6 +354,7 @@ __all__ = [
     "draw_rubik_net",
     "draw_tower",
     "enumerate_semigroup",
+    "euler_kernel",
     "find_error",
     "first_error",
     "from_generators",
@@ -317,6 +376,7 @@ __all__ = [
     "machine_names",
     "make_ghmm",
     "make_hmm",
+    "make_pairs",
     "minimal",
     "named_hmm",
     "named_machine",
@@ -333,6 +393,7 @@ __all__ = [
     "permutation_reset",
     "position_information",
     "positive_stationary_distribution",
+    "posterior_mean",
     "posterior_sphere",
     "power_range",
     "power_twin",
@@ -359,6 +420,7 @@ __all__ = [
     "to_huggingface",
     "to_parquet",
     "token_distribution",
+    "topic_of_word",
     "universal_embedding",
     "valid_angles",
     "window_distribution",
