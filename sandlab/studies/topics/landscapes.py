@@ -10,7 +10,7 @@ tenth, the losses in the sixth digit. The claims on printed bounds use the print
 
 **What to look for.** Darker is lower; each panel has its own colours, because all losses of the block optimum lie
 between 0.1997 and 0.2001. The cross is the minimum, for block values
-that with α = β.
+that with α = β; the best α of diagonal values is 0, and the cross then stands at the lower edge.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ def draw(landscapes: list[Landscape], title: str) -> Figure:
     figure, axes = new(columns=len(landscapes), width=3.4, height=3.1, title=title)
     for axis, each in zip(axes, landscapes):
         mesh = axis.pcolormesh(each.levels, each.levels, each.loss, shading="nearest", rasterized=True)
-        axis.plot(each.beta, each.alpha, "x", color="white")
+        # The best α of diagonal values is 0: its cross stands at the lower edge.
+        axis.plot(each.beta, max(each.alpha, each.levels[0]), "x", color="white", clip_on=False)
         axis.set(xscale="log", yscale="log", title=f"{each.statistics.present} topics", xlabel="β, same word")
         figure.colorbar(mesh, ax=axis, shrink=0.85)
     axes[0].set_ylabel("α, other words of the topic")
