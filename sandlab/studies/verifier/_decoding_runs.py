@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypedDict, TypeVar
+from typing import Generic, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ from sandlab.worlds.dyck.language import Dyck
 from sandlab.worlds.verifier.append_cases import AppendCases
 
 GREY = "#b9bcc0"
+Strings: TypeAlias = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,7 @@ class Writer:
     errors: ErrorSet = ErrorSet([], [], {}, 0)
 
     def complete(
-        self,
-        prompts: Sequence[Sequence[int]],
-        decoder: Decoder,
-        *stream: str | int,
-        verifier: str = "",
-        trace: bool = False,
+        self, prompts: Strings, decoder: Decoder, *stream: str | int, verifier: str = "", trace: bool = False
     ) -> Generations:
         """Completions of the prompts with the random numbers of the seed and the named stream."""
         generator = self.generator()
@@ -138,21 +134,14 @@ class Writer:
                 trace=trace,
             )
 
-    def features(self, strings: Sequence[Sequence[int]], *points: str) -> dict[str, Float[Tensor, "string width"]]:
+    def features(self, strings: Strings, *points: str) -> dict[str, Float[Tensor, "string width"]]:
         """Activations at the last token of each string."""
         generator = self.generator()
         with computing("tf32", generator.device):
             return last_features(generator, strings, points)
 
     def fit(
-        self,
-        features: Tensor,
-        labels: Sequence[int],
-        point: str,
-        *,
-        layers: int = 1,
-        steps: int = 800,
-        hidden: int = 256,
+        self, features: Tensor, labels: list[int], point: str, layers: int = 1, steps: int = 800, hidden: int = 256
     ) -> TrainedVerifier:
         """A verifier trained on the features of labelled strings."""
         target, source = torch.tensor(labels, device=features.device), rng(self.seed, "probe")

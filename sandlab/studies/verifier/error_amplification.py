@@ -188,20 +188,16 @@ def walk_dyck(config: DyckWords) -> dict[str, float]:
 class Results:
     """Name → array. bits: (error, horizon); dyck: (seed, length); walks: (exact or noisy values, seed)."""
 
-    horizons: list[int]
-    errors: list[float]
+    settings: Settings
     bits: dict[str, np.ndarray]
-    lengths: list[int]
-    noise: float
     dyck: dict[str, np.ndarray]
-    simulated: int
     walks: dict[str, np.ndarray]
 
     def horizon(self, value: int) -> int:
         """Index of a horizon."""
-        if value not in self.horizons:
+        if value not in self.settings.horizons:
             raise NotMeasured(f"the horizons need {value}")
-        return self.horizons.index(value)
+        return self.settings.horizons.index(value)
 
 
 @study.collect
@@ -211,13 +207,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
     dyck = [DyckWords(length, noise, seed) for seed in seeds for length in settings.dyck_lengths]
     walks = [DyckWords(settings.simulated, each, seed, runs) for each in (0.0, noise) for seed in seeds]
     return Results(
-        list(settings.horizons),
-        list(settings.errors),
+        settings,
         table(lab.map(solve_bits, bits, label="biased bits"), len(settings.errors), -1),
-        list(settings.dyck_lengths),
-        noise,
         table(lab.map(solve_dyck, dyck, label="Dyck words"), settings.seeds, -1),
-        settings.simulated,
         table(lab.map(walk_dyck, walks, label="walks to Dyck words"), 2, -1),
     )
 
@@ -294,7 +286,7 @@ def dyck_steps(results: Results) -> np.ndarray:
 
     Mean steps of the simulated walk with exact values, divided by 2H².
     """
-    return results.walks["steps"][0] / (2 * results.simulated**2)
+    return results.walks["steps"][0] / (2 * results.settings.simulated**2)
 
 
 @study.table
@@ -304,34 +296,35 @@ def distances(results: Results) -> dict[str, Rows]:
         | {
             f"{name}, ε={error}": float(results.bits[name][row, column])
             for name in ("no backtracking", "first leaf")
-            for row, error in enumerate(results.errors)
+            for row, error in enumerate(results.settings.errors)
         }
-        for column, horizon in enumerate(results.horizons)
+        for column, horizon in enumerate(results.settings.horizons)
     ]
     names = ("no backtracking", "first leaf", "chi-square, no backtracking", "chi-square, first leaf")
     words: Rows = [
         {"length": length, "words": count_words(length)}
         | {name: float(results.dyck[name][:, column].mean()) for name in names}
-        for column, length in enumerate(results.lengths)
+        for column, length in enumerate(results.settings.dyck_lengths)
     ]
     return {"bits: distance to the target": bits, "Dyck words": words}
 
 
 @study.figure
 def distance(results: Results) -> Figure:
+    settings, lengths = results.settings, results.settings.dyck_lengths
     figure, axes = figures.new(columns=2, width=4.8, height=3.5)
     kinds = (("no backtracking", "without backtracking", "--", 1), ("first leaf", "the walk's first leaf", "-", 0))
     for name, label, line, hue in kinds:
-        for colour, error, values in zip(figures.COLOURS, results.errors, results.bits[name]):
+        for colour, error, values in zip(figures.COLOURS, settings.errors, results.bits[name]):
             text = f"ε = {error}" if name == "first leaf" else None
-            axes[0].plot(results.horizons, values, line, color=colour, marker="o", markersize=3, label=text)
+            axes[0].plot(settings.horizons, values, line, color=colour, marker="o", markersize=3, label=text)
         axes[0].plot([], [], line, color="#555555", label=label)
         style = {"color": figures.COLOURS[hue], "linestyle": line, "marker": "o"}
-        figures.band(axes[1], results.lengths, results.dyck[name], label=label, **style)
+        figures.band(axes[1], lengths, results.dyck[name], label=label, **style)
     axes[0].set(xlabel="horizon H", ylabel="total variation to the target", title="bits with biased values")
     axes[0].set_ylim(0, 0.95)
     axes[0].legend(ncols=2, loc="upper left", fontsize=8)
-    axes[1].set(xlabel="length of the words", ylabel="total variation to uniform", xticks=results.lengths)
-    axes[1].set(title=f"Dyck words, log-normal errors σ = {results.noise}", ylim=(0, None))
+    axes[1].set(xlabel="length of the words", ylabel="total variation to uniform", xticks=lengths)
+    axes[1].set(title=f"Dyck words, log-normal errors σ = {settings.noise}", ylim=(0, None))
     axes[1].legend()
     return figure

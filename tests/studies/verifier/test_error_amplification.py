@@ -10,12 +10,12 @@ from claim_cases import check
 from scipy import stats
 from stand_in import LAB
 
-from sandlab.studies.verifier.error_amplification import Bits, Results, solve_bits, study
+from sandlab.studies.verifier.error_amplification import Bits, Results, Settings, solve_bits, study
 
 
 def results(slope: float, drift: float, error: float = 0.0, steps: float = 1.0) -> Results:
     """Distances that grow by `slope` without backtracking and by `drift` at the first leaf, per horizon."""
-    horizons = [2, 8, 14]
+    settings = Settings(horizons=(2, 8, 14), dyck_lengths=(4,))
     rows = np.ones((3, 1))
     bits = {
         "no backtracking": 0.6 + slope * rows * np.arange(3),
@@ -28,7 +28,7 @@ def results(slope: float, drift: float, error: float = 0.0, steps: float = 1.0) 
         "validity": np.full((5, 1), 1 - error)
     }
     walks = {"validity": np.ones((2, 5)), "steps": steps * 2 * 12**2 * np.linspace(0.99, 1.01, 5) * np.ones((2, 1))}
-    return Results(horizons, [0.1, 0.3, 0.5], bits, [4], 0.5, dyck, 12, walks)
+    return Results(settings, bits, dyck, walks)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -57,5 +57,6 @@ def test_the_exact_claims_hold_in_a_small_run() -> None:
 
 
 def test_claims_about_horizons_that_were_left_out_are_not_measured() -> None:
-    outcome = study.judge(replace(results(0.05, 0.0), horizons=[2, 4, 6]))
+    short = replace(results(0.05, 0.0), settings=Settings(horizons=(2, 4, 6), dyck_lengths=(4,)))
+    outcome = study.judge(short)
     assert set(outcome.unmeasured) == {"verifier/error-amplification.bounded", "verifier/error-amplification.factor"}

@@ -14,6 +14,7 @@ from sandlab.decoding.decoders.sampling import Sampling
 from sandlab.learning.experiment import Experiment, Training
 from sandlab.models.transformer import TransformerConfig
 from sandlab.random import rng
+from sandlab.studies.claims import NotMeasured
 from sandlab.studies.study import Lab, Row
 from sandlab.studies.verifier._decoding_runs import (
     Decoding,
@@ -256,6 +257,8 @@ class Cases:
         )
 
     def __getitem__(self, decoding: Decoding) -> list[Written]:
+        if decoding not in self.decodings:
+            raise NotMeasured(f"the settings leave out top-p {decoding.top_p} with temperature {decoding.temperature}")
         return self.written[self.decodings.index(decoding)]
 
     def accuracy(self, decoding: Decoding) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.claims import Mean, NotMeasured, Share
+from sandlab.studies.claims import Mean, Share
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Decoding, published_mean
 from sandlab.studies.verifier.codegen import _code_runs as code
@@ -50,14 +50,6 @@ def collect(settings: code.Settings, lab: Lab) -> code.Cases:
     return code.Cases.collect(settings, lab, [*grid, GREEDY, *BLOCKS, *GUIDED])
 
 
-def gap(results: code.Cases, one: Decoding, other: Decoding) -> np.ndarray:
-    if one not in results.decodings or other not in results.decodings:
-        raise NotMeasured(
-            f"the grid needs top-p {one.top_p}, T {one.temperature} and {other.top_p}, {other.temperature}"
-        )
-    return results.gap(one, other)
-
-
 @study.claim(Mean(above=0.0), source=THESIS, at="Table 3.13", paper="0.714 − 0.684")
 def best(results: code.Cases) -> np.ndarray:
     """The best setting of all uses the verifier.
@@ -83,7 +75,7 @@ def cold(results: code.Cases) -> np.ndarray:
 
     Accuracy at temperature 1.0 minus 0.2, top-p 0.95.
     """
-    return gap(results, PLAIN, sampling(0.95, 0.2))
+    return results.gap(PLAIN, sampling(0.95, 0.2))
 
 
 @study.claim(Mean(above=0.0), source=THESIS, at="Table 3.13", paper="0.627 − 0.269")
@@ -92,7 +84,7 @@ def nucleus(results: code.Cases) -> np.ndarray:
 
     Accuracy at top-p 0.8 minus 1.0, temperature 1.2.
     """
-    return gap(results, sampling(0.8, 1.2), sampling(1.0, 1.2))
+    return results.gap(sampling(0.8, 1.2), sampling(1.0, 1.2))
 
 
 @study.claim(Mean(between=(0.75, 1.25)), source=THESIS, at="Table 3.13", paper="0.82")

@@ -52,12 +52,9 @@ WITH_VERIFIER = {
 }  # fmt: skip
 # Tables 3.3 and 3.16: errors among 10 000 fresh prompts, mean and standard error over five repetitions.
 ERRORS = {
-    "baseline 0.9": "240.0 ± 5.2",
-    "trained 0.9": "179.4 ± 1.0",
-    "no argmax 0.9": "245.8 ± 8.7",
-    "baseline 1.0": "461.8 ± 8.3",
-    "trained 1.0": "200.0 ± 3.2",
-}
+    "baseline 0.9": "240.0 ± 5.2", "trained 0.9": "179.4 ± 1.0", "no argmax 0.9": "245.8 ± 8.7",
+    "baseline 1.0": "461.8 ± 8.3", "trained 1.0": "200.0 ± 3.2",
+}  # fmt: skip
 
 
 @torch.no_grad()

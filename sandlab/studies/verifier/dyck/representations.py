@@ -14,7 +14,9 @@ in the small model. Errors are mostly closing brackets, correct prefixes end in 
 on that. Lengths at which no error was found are no part of its training: there its verdict is arbitrary.
 
 **What was learnt.** At the published size (eight models) the probe reaches 0.94 to 0.99 on held-out strings, published
-0.93; on the small models, which make more kinds of error, 0.80 to 0.90.
+0.93; on the small models, which make more kinds of error, 0.80 to 0.90. Untrained models have clusters too: their
+errors and correct prefixes end in different tokens, the silhouette of the errors is 0.13 above chance (small models:
+0.13), and a linear probe reaches 0.80. The picture alone does not show that a model knows its errors.
 """
 
 from __future__ import annotations
