@@ -123,6 +123,10 @@ def to_transformer(
             scale=1.0, residual=residual, output_map=False, tied=tied, log_output=log_output, read=read,
             outputs=circuit.vocab if tied else len(circuit.readout()), readout_bias=circuit.readout_bias is not None,
         )  # fmt: skip
+    for plan, kept in zip(circuit.layers, model.config.residual_per_layer):
+        adds = all(head.add for head in plan.heads) and not plan.overwritten
+        assert adds or not kept, "a layer with a residual connection can only add to channels"
+    assert circuit.anchors == 0, "a transformer has no anchors"
     _clear(model)
     with torch.no_grad():
         _copy(model.embedding.weight, letters @ frame.write)
