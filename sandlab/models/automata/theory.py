@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -179,14 +181,14 @@ class TheoryFeedForward(nn.Module):
         if torch.is_grad_enabled() or any(point.hooked for point in self.hidden):
             return x * self.keep + self._apply_maps(x)
         rows = _rows(x.device, x.shape[1] * max(len(linear.weight) for linear in self.maps))
-        run = self._apply_sparse if any(self._sparse(linear) is not None for linear in self.maps) else self._apply_maps
+        sparse = any(self._sparse(linear) is not None for linear in self.maps)
+        # Nothing is recorded and no gradient is needed: hidden units may change in place.
+        run = self._apply_sparse if sparse else partial(self._apply_maps, apply=_activate_in_place)
         return torch.cat([part * self.keep + run(part) for part in x.split(rows)])
 
-    def _apply_maps(self, x: Tensor) -> Tensor:
+    def _apply_maps(self, x: Tensor, apply: Callable[[str, Tensor], Tensor] = activate) -> Tensor:
         for linear, kind, point in zip(self.maps, self.kinds, self.hidden):
-            # Hidden units change in place when nothing is recorded and no gradient is needed.
-            x = activate(kind, linear(x)) if torch.is_grad_enabled() else _activate_in_place(kind, linear(x))
-            x = point(x)
+            x = point(apply(kind, linear(x)))
         return self.maps[-1](x)
 
     def _apply_sparse(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
