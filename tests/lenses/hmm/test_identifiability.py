@@ -26,6 +26,7 @@ def test_nullities_are_the_integers_of_the_table(d: int, k: int) -> None:
         assert jacobian_nullity(ghmm, [task]) == 0
 
 
+@pytest.mark.slow
 def test_an_answer_comes_with_a_second_model_when_it_is_no() -> None:
     answer = identifiable(HMM(), ["2|1"], restarts=3)
     assert answer.nullity == 4
