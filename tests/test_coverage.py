@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandlab.errors import BadInput
-from sandlab.lab.coverage import REPOSITORY, read_coverage, resolve
+from sandlab.lab._report.coverage import REPOSITORY, read_coverage, resolve
 
 FILES = sorted((REPOSITORY / "coverage").glob("*.toml"))
 
