@@ -77,6 +77,7 @@ def save(loop: Loop, path: Path) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+    loop.saved = time.monotonic()
 
 
 def restore(loop: Loop, path: Path) -> bool:

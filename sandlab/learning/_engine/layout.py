@@ -44,9 +44,8 @@ class Layout:
 
     def empty(self, members: int, device: torch.device) -> list[Tensor]:
         """Rows of zeros for `members` members."""
-        return [
-            torch.zeros(members, width, dtype=dtype, device=device) for width, dtype in zip(self.widths, self.dtypes)
-        ]
+        kinds = zip(self.widths, self.dtypes)
+        return [torch.zeros(members, width, dtype=dtype, device=device) for width, dtype in kinds]
 
     def views(self, rows: Sequence[Tensor]) -> dict[str, Tensor]:
         """The named weights, member axis first, as views of the rows."""

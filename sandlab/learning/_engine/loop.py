@@ -91,7 +91,7 @@ class Loop:
         self.kept = [row.clone() for row in self.step.rows] if self.keep is not None else []
         self.trackers = self._trackers(slots)
         self._source_begun, self._source_start = 0, self.source.rng.get_state()
-        self._checked, self._read, self._text, self._saved = 0, 0.0, "", time.monotonic()
+        self._checked, self._read, self._text, self.saved = 0, 0.0, "", time.monotonic()
 
     def _trackers(self, slots: int) -> dict[str, Tracker]:
         found: dict[str, Tracker] = {}
@@ -124,7 +124,7 @@ class Loop:
                     break
                 self._advance(bar)
             if self.checkpoint is not None:
-                self._save(self.checkpoint)
+                save(self, Path(self.checkpoint.path))
 
     def _bar(self, show: bool | None) -> ProgressBar:
         many, queue = f"training {len(self.step)} members", self.queue
@@ -167,8 +167,8 @@ class Loop:
                 self._check()
             if self.queue is None:
                 bar.update(self.done, self._newest_loss())
-            if self.checkpoint is not None and self.checkpoint.due(self.done, self._saved):
-                self._save(self.checkpoint)
+            if self.checkpoint is not None and self.checkpoint.due(self.done, self.saved):
+                save(self, Path(self.checkpoint.path))
 
     def _until_checkpoint(self) -> int:
         every = None if self.checkpoint is None else self.checkpoint.every
@@ -251,11 +251,9 @@ class Loop:
             return
         # Before the first update this is the last row of the table, which is still empty.
         shown = {"train_loss": self.step.losses[self.done - 1].cpu().double().numpy(), **metrics}
+        many = isinstance(self.model, Population)
         for callback in self.callbacks:
-            if isinstance(self.model, Population):
-                callback(self.done, self.model, dict(shown))
-            else:
-                callback(self.done, self.model, {name: float(value[0]) for name, value in shown.items()})
+            callback(self.done, self.model, {name: v if many else float(v[0]) for name, v in shown.items()})
 
     def _stop_members(self, stop: StopRule, metrics: Metrics) -> None:
         if isinstance(stop, EarlyStop):
@@ -294,10 +292,6 @@ class Loop:
             self.lr[slot], self.factor[slot] = queue.members[index].lr, 1.0
             for tracker in self.trackers.values():
                 tracker.reset(slot)
-
-    def _save(self, checkpoint: Checkpoint) -> None:
-        save(self, Path(checkpoint.path))
-        self._saved = time.monotonic()
 
     def history(self, slot: int, deviation: float | None = None) -> History:
         """The record of the member in a slot."""

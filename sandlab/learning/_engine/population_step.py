@@ -119,10 +119,10 @@ class PopulationStep(Step):
     def choose_strategy(self, source: Source, number: int) -> None:
         """As the population says; "auto" on a CPU: without a member axis for one member, else what proves fastest."""
         population = self.population
-        if population.strategy == "native" and not population.carries_members:
+        together = "native" if population.carries_members else "vmap"
+        if population.strategy == "native" != together:
             kind = type(population.template).__name__
             raise BadInput(f"{kind} does not carry a member axis: use strategy='vmap' or 'auto'")
-        together = "native" if population.carries_members else "vmap"
         if population.strategy != "auto":
             self.strategy = population.strategy
         elif self.on_gpu or population.hooked:
