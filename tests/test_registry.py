@@ -59,7 +59,7 @@ def test_a_registered_name_is_the_python_name_in_kebab_case() -> None:
 
 
 def test_a_study_is_named_like_its_file() -> None:
-    for name in sl.names("studies"):
+    for name in registry._study_modules():
         module = sl.get("studies", name).__module__.split(".")
         assert f"{module[2]}/{module[-1]}".replace("_", "-") == name
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import sandlab as sl
+from sandlab.registry import _study_modules
 from sandlab.studies.claims import Exact
 
+STUDIES = sorted(_study_modules())
 DETERMINISTIC = {
     "dyck/attention-variation": {"baseline"},  # a closed form of random attention
     "dyck/uniform": {"exact"},  # the construction, not the trained model
@@ -23,7 +25,7 @@ DETERMINISTIC = {
 """Claims of training studies whose quantity no random draw enters, with the reason."""
 
 
-@pytest.mark.parametrize("name", sl.names("studies"))
+@pytest.mark.parametrize("name", STUDIES)
 def test_exact_claims_of_training_studies_are_about_things_that_are_not_drawn(name: str) -> None:
     study = sl.get("studies", name)
     text = Path(str(sys.modules[study.__module__].__file__)).read_text(encoding="utf-8")
@@ -33,7 +35,7 @@ def test_exact_claims_of_training_studies_are_about_things_that_are_not_drawn(na
     assert exact <= DETERMINISTIC.get(name, set())
 
 
-@pytest.mark.parametrize("name", sl.names("studies"))
+@pytest.mark.parametrize("name", STUDIES)
 def test_presets_differ_and_claims_say_where_they_come_from(name: str) -> None:
     study = sl.get("studies", name)
     assert study.claims and study.text and study.figures

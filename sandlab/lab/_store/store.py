@@ -173,6 +173,8 @@ class Store:
     def _mend(self) -> list[str]:
         done = []
         if not self.index.usable():
+            if self.index.path.exists():
+                warnings.warn(f"{self.index.path} is damaged: it is made again from the runs", Damaged, stacklevel=5)
             self.index.remove()
             self.index.create()
             done.append(f"{self.index.path} was made again from the folders")

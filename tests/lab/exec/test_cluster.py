@@ -79,7 +79,7 @@ def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_asked(tm
         assert any("1 nodes" in line and "running" in line for line in seen)
         with pytest.raises(RuntimeError, match=r"toys:average\(Toy\(seed=3.*the third one breaks"):
             sl.run(uniform, store=tmp_path / "a", on=ray, settings={"trouble": "raise"})
-        monkeypatch.setattr(average, "needs", {"cpus": 10_000}, raising=False)
+        monkeypatch.setattr(average, "resources", {"cpus": 10_000}, raising=False)
         with pytest.raises(BadInput, match="no node of the cluster has 10000 CPUs"):
             sl.run(uniform, store=tmp_path / "a", on=ray, settings={"size": 77})
     finally:
