@@ -60,7 +60,8 @@ class Terminated(BaseException):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit codes: 0; 1 a claim fails that held in its source; 2 bad input; 3 the machine failed (disk,
-    permissions, cluster) or a job could not finish; 4 a bug; 130 Ctrl-C; 143 and 129 SIGTERM and SIGHUP."""
+    permissions, cluster) or a job could not finish; 4 a bug; 5 the budget is spent; 130 Ctrl-C; 143 and 129 SIGTERM
+    and SIGHUP."""
     warnings.showwarning = lambda message, *_about: print(f"sandlab: {message}", file=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from sandlab.errors import BadInput
 __all__ = ["commands"]
 
 commands = typer.Typer()
+
+OUT_OF_TIME = 5
 
 
 @commands.command(
@@ -33,13 +36,16 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Use what is in the store, or compute everything again.")
     ] = True,
+    budget: Annotated[
+        str, typer.Option(help="Stop cleanly after this time, such as 8m or 90s; the same command goes on from there.")
+    ] = "",
     judge_only: Annotated[
         bool, typer.Option("--judge-only", help="Judge and draw the stored results again; nothing is computed.")
     ] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run studies and judge their claims. Exit code 1 when a claim fails that held in its source.
+    """Run studies and judge their claims. Exit code 1 when a claim fails that held in its source, 5 when time is up.
 
     An interrupted run goes on where it stopped when the same command is given again.
     """
@@ -50,6 +56,7 @@ def run(
     preset = "full" if full else "null" if null else "quick"
     options = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
     options |= {"judge_only": True} if judge_only else {}
+    options |= {"budget": seconds("budget", budget)} if budget else {}
     return _run_all(chosen, texts, on, options, as_json)
 
 
@@ -100,14 +107,21 @@ def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str
     from sandlab.cli.screen import print_json
     from sandlab.lab._exec.executors import executor
     from sandlab.lab._exec.jobs import JobFailed
+    from sandlab.learning._engine.scratch import OutOfTime
 
     settings = {name: _read(name, texts, options["preset"]) for name in names}
     place = executor(on or ("processes" if options["device"] == "cpu" else "local"))
-    reports, failures = [], []
+    reports, failures, unfinished = [], [], []
+    end = time.monotonic() + options["budget"] if "budget" in options else None
     try:
         for name in names:
+            if end is not None:
+                options["budget"] = max(0.0, end - time.monotonic())
             try:
                 reports.append(_run_one(name, settings[name], place, options, as_json))
+            except OutOfTime as problem:
+                unfinished.append(name)
+                print(f"sandlab: {name} is not finished: {problem}", file=sys.stderr)
             except JobFailed as problem:
                 failures.append(name)
                 print(f"sandlab: {name} could not finish: {problem}", file=sys.stderr)
@@ -117,7 +131,32 @@ def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str
         print_json([_as_data(report) for report in reports])
     elif len(names) > 1:
         _summarise(reports, failures)
-    return 3 if failures else int(any(report.surprises for report in reports))
+    if unfinished:
+        _say_what_is_left(unfinished, options)
+    if failures or unfinished:
+        return 3 if failures else OUT_OF_TIME
+    return int(any(report.surprises for report in reports))
+
+
+def _say_what_is_left(names: list[str], options: dict[str, Any]) -> None:
+    """After a budget: what is not finished, and how much of the store is needed to go on elsewhere."""
+    from sandlab.lab._store.store import Store
+
+    store = Store(options["store"])
+    needed = sum(file.stat().st_size for part in (store.cache.folder, store.checkpoints) for file in part.rglob("*.*"))
+    print(
+        f"sandlab: time is up, {len(names)} not finished: {', '.join(names)}. The same command goes on from there; "
+        f"elsewhere it needs {store.cache.folder} and {store.checkpoints} ({needed / 2**20:.1f} MiB)",
+        file=sys.stderr,
+    )
+
+
+def seconds(name: str, text: str) -> float:
+    """A time such as 90s, 8m, 1.5h or 90 (seconds)."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", text.strip())
+    if found is None:
+        raise BadInput(f"{name} must be a time such as 90s, 8m or 1.5h, got {text!r}")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2] or "s"]
 
 
 def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str, Any], quiet: bool) -> Any:

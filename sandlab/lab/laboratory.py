@@ -7,7 +7,7 @@ import typing
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sandlab.lab._exec.executors import Executor, Local
@@ -16,6 +16,7 @@ from sandlab.lab._store.cache import Damaged
 from sandlab.lab._store.codec import Payload, decode
 from sandlab.lab._store.files import FileLock
 from sandlab.lab._store.store import Store
+from sandlab.learning._engine.scratch import OutOfTime
 from sandlab.studies.study import Lab
 
 __all__ = ["Laboratory"]
@@ -25,6 +26,7 @@ _TRIES = 8
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 _GLANCE = 0.2
+_GRACE = 30.0  # seconds after the end of the budget for trainings to save themselves
 
 
 @dataclass
@@ -57,6 +59,7 @@ class Laboratory(Lab):
 
     device    "cpu" or "cuda": a study puts it into its jobs' configs
     resume    take results that are in the store already; otherwise only those made since this laboratory opened
+    budget    seconds after which no job begins and trainings save themselves; what is left raises `OutOfTime`
     progress  called with a `Progress` whenever something happens
     """
 
@@ -67,6 +70,7 @@ class Laboratory(Lab):
         *,
         device: str = "cpu",
         resume: bool = True,
+        budget: float | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.store = store
@@ -76,6 +80,7 @@ class Laboratory(Lab):
         self.counts = {"jobs": 0, "cached": 0, "computed": 0, "retried": 0}
         self.resume = resume
         self.own: set[str] = set()
+        self._deadline = None if budget is None else time.monotonic() + budget
 
     def map(
         self,
@@ -92,6 +97,11 @@ class Laboratory(Lab):
         found = _Round(self, unique, label or job.__name__, hint).finish()
         return [found[each.key] for each in tasks]
 
+    @property
+    def seconds_left(self) -> float | None:
+        """What remains of the budget, negative when it is spent; None when there is none."""
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
     def known(self, key: str) -> Payload | None:
         """The encoded result of a key when the store has one that may be used."""
         entry = self.store.cache.read(key) if self.resume or key in self.own else None
@@ -107,6 +117,7 @@ class _Round:
         self.running: dict[str, FileLock] = {}
         self.tries: dict[str, int] = {}
         self.not_before: dict[str, float] = {}
+        self.unfinished = 0
         self.progress = Progress(label, len(tasks))
         for key in tasks:
             self._look(key)
@@ -119,7 +130,7 @@ class _Round:
         """Run until every task has a result; the first failure that another try cannot mend is raised."""
         self._show()
         try:
-            while self.waiting or self.running:
+            while self.running or (self.waiting and not self._time_is_over()):
                 started = self._start()
                 if not self.running:
                     time.sleep(_GLANCE)  # everything left is being computed by another run, or pauses before a retry
@@ -127,6 +138,8 @@ class _Round:
                 # Results before failures: what is finished is kept even when another job ends the study.
                 for each, outcome in sorted(ready, key=lambda pair: isinstance(pair[1], Failed)):
                     self._take(each, outcome)
+                if self.running and self._time_is_over(_GRACE):
+                    self._give_up()
                 if started or self.progress.status != self.executor.status():
                     self._show()
         except BaseException:
@@ -135,13 +148,28 @@ class _Round:
         finally:
             for lock in self.running.values():
                 lock.release()
+        left = len(self.waiting) + self.unfinished
+        if left:
+            raise OutOfTime(f"{left} of {self.progress.total} jobs of {self.progress.label} are left")
         return self.results
+
+    def _time_is_over(self, grace: float = 0.0) -> bool:
+        left = self.lab.seconds_left
+        return left is not None and left <= -grace
+
+    def _give_up(self) -> None:
+        """End jobs that know no checkpoint and have outlived the budget: they begin anew another time."""
+        self.executor.abandon()
+        self.unfinished += len(self.running)
+        for lock in self.running.values():
+            lock.release()
+        self.running.clear()
 
     def _start(self) -> bool:
         """Send waiting tasks away while there is room, leaving those that another run has locked."""
         started = False
         for _ in range(len(self.waiting)):
-            if len(self.running) >= self.executor.slots:
+            if len(self.running) >= self.executor.slots or self._time_is_over():
                 break
             each = self.waiting.popleft()
             if self._begin(each):
@@ -162,7 +190,7 @@ class _Round:
             self._show()
             return False
         self.running[each.key] = lock
-        self.executor.submit(each)
+        self.executor.submit(replace(each, seconds=self.lab.seconds_left))
         return True
 
     def _look(self, key: str) -> bool:
@@ -197,6 +225,9 @@ class _Round:
 
     def _retry(self, each: Task, failed: Failed) -> None:
         """Queue the task again after a pause that doubles each time, or raise its error."""
+        if failed.unfinished:
+            self.unfinished += 1
+            return
         tries = self.tries[each.key] = self.tries.get(each.key, 0) + 1
         if not failed.transient or tries >= _TRIES:
             raise failed.error(each)

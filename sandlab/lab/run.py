@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sandlab.errors import BadInput, choice, integer
+from sandlab.errors import BadInput, choice, integer, number
 from sandlab.lab._exec.executors import Executor, executor
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._exec.sources import code_version, module_version
@@ -86,6 +86,7 @@ def run(
     settings: Mapping[str, object] | None = None,
     resume: bool = True,
     judge_only: bool = False,
+    budget: float | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
 ) -> Report:
     """Run a study, given by name or as it is, and judge its claims.
@@ -95,6 +96,7 @@ def run(
     settings  fields of the study's configuration to change
     resume    use what is in the store already; False computes everything again
     judge_only  judge and draw the stored results of the last run of this preset again; nothing is computed
+    budget    seconds after which the run stops at a checkpoint and raises `OutOfTime`; the same call goes on from there
     progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
     """
     study: AnyStudy = get("studies", name) if isinstance(name, str) else name
@@ -102,6 +104,8 @@ def run(
         return rejudge(study, preset, Store.open(store))
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
     check_device(device)
+    if budget is not None:
+        number("budget", budget, low=0.0)
     opened = Store.open(store)
     code = module_version(study.__module__)
     label = preset if config == study.presets[preset] else "custom"
@@ -110,7 +114,7 @@ def run(
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)
     started = time.time()
-    outcome, lab = _measure(study, config, preset, opened, on, device, resume, progress)
+    outcome, lab = _measure(study, config, preset, opened, on, device, resume, budget, progress)
     about = {
         **identity,
         "key": key,
@@ -173,13 +177,14 @@ def _measure(
     on: str | Executor,
     device: str,
     resume: bool,
+    budget: float | None,
     progress: Callable[[Progress], None] | bool | None,
 ) -> tuple[Outcome, Laboratory]:
     place = executor(on)
     try:
         with ProgressBar(study.name, 0, unit="jobs", show=progress if isinstance(progress, bool) else None) as bar:
             tell = progress if callable(progress) else on_bar(bar, study.name)
-            lab = Laboratory(store, place, device=device, resume=resume, progress=tell)
+            lab = Laboratory(store, place, device=device, resume=resume, budget=budget, progress=tell)
             return study.run(config, lab, preset), lab
     finally:
         if isinstance(on, str):

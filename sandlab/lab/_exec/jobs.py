@@ -20,7 +20,7 @@ from sandlab.lab._exec.sources import Job, changed_modules, code_parts, code_ver
 from sandlab.lab._store.codec import Payload, encode
 from sandlab.lab._store.files import checksum
 from sandlab.lab._store.plain import Json
-from sandlab.learning._engine.scratch import scratch_folder
+from sandlab.learning._engine.scratch import OutOfTime, scratch_folder
 
 __all__ = [
     "Done",
@@ -71,6 +71,7 @@ class Task:
     """A job with its config, the key of its result, and the sources it depends on (module → hash).
 
     scratch   folder in which trainings inside the job keep their checkpoints ("": nowhere)
+    seconds   time after which these trainings save themselves and end (None: as long as they need)
     given     further arguments of the job, which the config determines: they are no part of the key
     """
 
@@ -80,6 +81,7 @@ class Task:
     code: str
     resources: Resources
     scratch: str = ""
+    seconds: float | None = None
     parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
     given: tuple[object, ...] = field(repr=False, compare=False, default=())
 
@@ -104,6 +106,11 @@ class Failed:
     trace: str = ""
     transient: bool = False
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the job stopped because its time was over, to go on later."""
+        return self.kind == OutOfTime.__name__
+
     def error(self, task: Task) -> Exception:
         """The exception to raise to the user."""
         if self.kind == "BadInput":
@@ -118,7 +125,7 @@ def task(job: Job, config: object, scratch: Path | None = None, given: tuple[obj
     text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
     key = checksum(text.encode())
     folder = "" if scratch is None else str(scratch / key)
-    return Task(key, job, config, code, Resources.of(job, config), folder, parts, given)
+    return Task(key, job, config, code, Resources.of(job, config), folder, None, parts, given)
 
 
 def tasks_of(
@@ -160,7 +167,8 @@ def execute(task: Task) -> Done | Failed:
     """Run a job here. An error becomes a value, so that it travels between processes."""
     start = time.perf_counter()
     try:
-        with _threads(max(1, int(task.resources.cpus))), scratch_folder(Path(task.scratch) if task.scratch else None):
+        folder = Path(task.scratch) if task.scratch else None
+        with _threads(max(1, int(task.resources.cpus))), scratch_folder(folder, task.seconds):
             payload = encode(task.job(task.config, *task.given))
     except (Exception, SystemExit) as problem:  # a job that calls sys.exit has no result
         transient = isinstance(problem, (MemoryError, ConnectionError)) or type(problem).__name__ == "OutOfMemoryError"

@@ -1,68 +1,14 @@
-"""Writing to disk so that nothing is ever half there: temporary file, fsync, rename; and file locks."""
+"""The store's files: written whole or not at all (`sandlab.files`), and locked by file."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import hashlib
 import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["FileLock", "StoreFull", "checksum", "refuse_when_full", "write_atomic"]
+from sandlab.files import StoreFull, checksum, refuse_when_full, sync_folder, write_atomic
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class StoreFull(RuntimeError):
-    """The disk has no room for a result. Everything written before is intact."""
-
-
-def checksum(data: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
-
-
-@contextmanager
-def refuse_when_full(path: Path) -> Iterator[None]:
-    """Turn the system's ways of saying "no space left" into one sentence."""
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno in _FULL:
-            raise StoreFull(
-                f"no room to write {path}: {os.strerror(problem.errno or 0)}. What was finished before is kept; "
-                "free some space and give the same command again"
-            ) from problem
-        raise
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` at `path`: a reader sees the old file or the new one, never a part, even after a power cut."""
-    with refuse_when_full(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name[:60]}.{uuid.uuid4().hex[:12]}.part")
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename inside `folder` durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+__all__ = ["FileLock", "StoreFull", "checksum", "refuse_when_full", "sync_folder", "write_atomic"]
 
 
 class FileLock:

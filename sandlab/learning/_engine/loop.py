@@ -16,6 +16,7 @@ from sandlab.errors import BadInput
 from sandlab.learning._engine.checkpoints import Checkpoint, restore, save
 from sandlab.learning._engine.evaluation import Evaluation, Metrics
 from sandlab.learning._engine.precision import computing
+from sandlab.learning._engine.scratch import OutOfTime, out_of_time
 from sandlab.learning._engine.sources import Source
 from sandlab.learning._engine.step import Step
 from sandlab.learning.history import History
@@ -167,8 +168,15 @@ class Loop:
                 self._check()
             if self.queue is None:
                 bar.update(self.done, self._newest_loss())
-            if self.checkpoint is not None and self.checkpoint.due(self.done, self.saved):
-                save(self, Path(self.checkpoint.path))
+            if self.checkpoint is not None:
+                self._save_if_due(self.checkpoint)
+
+    def _save_if_due(self, checkpoint: Checkpoint) -> None:
+        over = out_of_time()
+        if over or checkpoint.due(self.done, self.saved):
+            save(self, Path(checkpoint.path))
+        if over:
+            raise OutOfTime(f"after {self.done} of {self.steps} updates, which are kept")
 
     def _until_checkpoint(self) -> int:
         every = None if self.checkpoint is None else self.checkpoint.every
