@@ -31,6 +31,7 @@ class MaskedSquares(Objective):
         choice("reduction", self.reduction, ("sum", "mean"))
 
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
+        logits = logits[..., -batch.mask.shape[-1] :, :]
         members = logits.ndim - 1 > batch.targets.ndim or isinstance(batch, MemberBatch)
         targets = batch.targets.expand(logits.shape[:-1])
         squares = logits.square().sum(-1) + 1 - 2 * logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)

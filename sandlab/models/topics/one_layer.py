@@ -33,6 +33,7 @@ class OneLayerTopicsConfig(Config):
     init         "normal": N(0, std²); "torch": uniform ±1/√width; "noise": uniform on [0, std)
     embedding_std   of the embeddings, N(0, std²)
     path         "fast": over distinct words; "full": over positions. Both compute the same
+    read         None: outputs at every position; k: at the last k alone
     """
 
     vocab: int
@@ -45,9 +46,10 @@ class OneLayerTopicsConfig(Config):
     std: float = 0.01
     embedding_std: float = 0.1
     path: str = "fast"
+    read: int | None = None
 
     def __post_init__(self) -> None:
-        self.check_integers("vocab", "width", "key_width")
+        self.check_integers("vocab", "width", "key_width", "read")
         self.check_numbers("std", "embedding_std", low=0.0)
         choice("attention", self.attention, ("trained", "uniform"))
         choice("init", self.init, ("normal", "torch", "noise"))
@@ -71,6 +73,8 @@ class OneLayerTopics(Model):
     Without positions, queries that show the same word have the same output, and keys count by how often they occur:
     over words l with n_l occurrences, a(l | q) = softmax_l(S_lq + log n_l). The fast path computes this.
     """
+
+    config: OneLayerTopicsConfig
 
     @configured(OneLayerTopicsConfig)
     def __init__(self, config: OneLayerTopicsConfig) -> None:
@@ -105,17 +109,20 @@ class OneLayerTopics(Model):
         )
         return keys.mT @ queries / math.sqrt(keys.shape[-2])
 
-    def forward(self, inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time vocab"]:
+    def forward(self, inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch read vocab"]:
         words, seen = inputs % (self.vocab + 1), inputs < self.vocab
+        asked = words if self.config.read is None else words[..., -self.config.read :]
         if self.path == "full":
-            return self._over_positions(words, seen)
+            return self._over_positions(words, seen)[..., -asked.shape[-1] :, :]
         counts = self.counts(words, seen)
         if self.uniform:
             mixed = self._output(counts / counts.sum(-1, keepdim=True))
-            return mixed.unsqueeze(-2).expand(*words.shape, self.vocab)
-        outputs = self._output(self.word_attention(counts))
-        index = words.clamp(max=self.vocab - 1)[..., None].expand(*words.shape, self.vocab)
-        return outputs.gather(-2, index)
+            return mixed.unsqueeze(-2).expand(*asked.shape, self.vocab)
+        asked = asked.clamp(max=self.vocab - 1)
+        if asked.shape[-1] < self.vocab:
+            return self._output(self.word_attention(counts, asked))
+        index = asked[..., None].expand(*asked.shape, self.vocab)
+        return self._output(self.word_attention(counts)).gather(-2, index)
 
     def counts(
         self, words: Int[Tensor, "batch time"], seen: Bool[Tensor, "batch time"]
@@ -124,9 +131,12 @@ class OneLayerTopics(Model):
         empty = torch.zeros(*words.shape[:-1], self.vocab + 1, dtype=self.dtype, device=words.device)
         return empty.scatter_add(-1, words, seen.to(self.dtype))[..., :-1]
 
-    def word_attention(self, counts: Float[Tensor, "batch vocab"]) -> Float[Tensor, "batch query_word key_word"]:
-        """a(l | q): attention from each word to all occurrences of another, in documents with these counts."""
-        return self.pattern(torch.softmax(self.scores().mT + counts.log().unsqueeze(-2), -1))
+    def word_attention(
+        self, counts: Float[Tensor, "batch vocab"], queries: Int[Tensor, "batch query"] | None = None
+    ) -> Float[Tensor, "batch query key_word"]:
+        """a(l | q): attention from each word, or from those asked, to all occurrences of another."""
+        scores = self.scores().mT if queries is None else self.scores().mT[queries]
+        return self.pattern(torch.softmax(scores + counts.log().unsqueeze(-2), -1))
 
     def _over_positions(
         self, words: Int[Tensor, "batch time"], seen: Bool[Tensor, "batch time"]

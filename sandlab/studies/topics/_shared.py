@@ -16,7 +16,8 @@ from sandlab.studies.study import Rows
 from sandlab.worlds.topics.documents import LDATopics
 
 SOURCE = "Li 2024 (thesis, data–training–inference)"
-WORLD = LDATopics()
+LAST = 48  # predicted positions of a document; more occur about once in 10⁷ documents
+WORLD = LDATopics(last=LAST)
 WORDS, VOCAB = WORLD.words, WORLD.outputs
 PANELS = ("cross-entropy, SGD", "cross-entropy, Adam", "squared, SGD", "squared, Adam")
 

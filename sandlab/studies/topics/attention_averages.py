@@ -36,7 +36,7 @@ from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
 from sandlab.worlds.topics.masking import MaskedStatistics
 
-MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB)
+MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST)
 SHIFT = 4  # special tokens before the words in the published evaluation, as its numbers suggest
 STAGE_TWO = "stage 2 alone"
 

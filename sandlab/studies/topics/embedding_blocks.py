@@ -31,8 +31,10 @@ from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
 from sandlab.worlds.topics.masking import MaskedStatistics
 
-ALL = OneLayerTopicsConfig(vocab=shared.VOCAB, width=shared.VOCAB)
-ALONE = OneLayerTopicsConfig(vocab=shared.VOCAB, width=shared.VOCAB, attention="uniform", trained=("embedding",))
+ALL = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST, width=shared.VOCAB)
+ALONE = OneLayerTopicsConfig(
+    vocab=shared.VOCAB, read=shared.LAST, width=shared.VOCAB, attention="uniform", trained=("embedding",)
+)
 RATES = {"cross-entropy, SGD": 0.1, "cross-entropy, Adam": 0.01, "squared, SGD": 0.1, "squared, Adam": 0.01}
 PUBLISHED = dict.fromkeys(shared.PANELS, 0.01)
 

@@ -28,7 +28,7 @@ from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
 from sandlab.worlds.topics.masking import MaskedStatistics
 
-MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB, attention="uniform", trained=("value",))
+MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST, attention="uniform", trained=("value",))
 RATES = {"cross-entropy, SGD": 1.0, "cross-entropy, Adam": 0.01, "squared, SGD": 0.3, "squared, Adam": 0.01}
 PUBLISHED = dict.fromkeys(shared.PANELS, 0.01)
 

@@ -53,6 +53,9 @@ class TopicWorld(World):
     attend_to_masked   False: tokens at predicted positions come as a second alphabet, token + Tv + 2, by which a
                        model knows not to attend to them
     word_probs         probabilities of the words inside each topic; uniform if empty
+    last               0: every position has a target, in the order of the document. k: predicted positions stand last
+                       and only the last k positions have targets, which is faster for models without positions. Those
+                       few beyond k are not predicted
     """
 
     topics: int = 10
@@ -63,6 +66,7 @@ class TopicWorld(World):
     swap: float = 0.1
     attend_to_masked: bool = True
     word_probs: tuple[float, ...] = ()
+    last: int = 0
 
     def __post_init__(self) -> None:
         integer("topics", self.topics, low=1)
@@ -70,6 +74,7 @@ class TopicWorld(World):
         shortest, longest = self.lengths
         integer("lengths", shortest, low=1)
         integer("lengths", longest, low=shortest)
+        integer("last", self.last, low=0, high=longest)
         check_masking(self.rate, self.keep, self.swap)
         good = not self.word_probs or (len(self.word_probs) == self.words and abs(sum(self.word_probs) - 1) < 1e-6)
         require(good, "word_probs", self.word_probs, f"{self.words} probabilities or none")
@@ -103,14 +108,19 @@ class TopicWorld(World):
         words = self._words(weights, rng)
         lengths = torch.randint(self.lengths[0], self.lengths[1] + 1, (n, 1), generator=rng, device=rng.device)
         real = torch.arange(self.lengths[1], device=rng.device) < lengths
+        return self.mask(torch.where(real, words, self.filler), weights, rng=rng)
+
+    def mask(self, words: Int[Tensor, "n time"], weights: Float[Tensor, "n topics"], *, rng: torch.Generator) -> Batch:
+        """Documents with some of their words masked; the filler never is."""
+        real = words != self.filler
         shown, predicted = corrupt(
             words, self.topics * self.words, rate=self.rate, keep=self.keep, swap=self.swap, rng=rng
         )
         predicted = predicted & real
         shown = torch.where(real, shown, self.filler)
         marked = shown if self.attend_to_masked else shown + (self.filler + 1) * predicted
-        truth = {"weights": weights, "words": torch.where(real, words, self.filler)}
-        return Batch(marked, torch.where(real, words, 0), predicted, truth)
+        batch = Batch(marked, torch.where(real, words, 0), predicted, {"weights": weights, "words": words})
+        return _predicted_last(batch, self.last) if self.last else batch
 
     def shown(self, inputs: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
         """Tokens without the marks of predicted positions."""
@@ -132,7 +142,9 @@ class TopicWorld(World):
 
     def _counts(self, batch: Batch) -> Float[Tensor, "batch topics"]:
         """Number of words of each topic that stand outside M."""
-        word = torch.where(batch.mask, 0, self.shown(batch.inputs))
+        word = self.shown(batch.inputs)
+        hidden = torch.nn.functional.pad(batch.mask, (word.shape[1] - batch.mask.shape[1], 0))
+        word = torch.where(hidden, 0, word)
         topic = torch.where(word == self.filler, 0, (word + self.words - 1) // self.words)
         counts = torch.zeros(len(batch), self.topics + 1, dtype=torch.float64, device=word.device)
         return counts.scatter_add(1, topic, torch.ones_like(topic, dtype=torch.float64))[:, 1:]
@@ -153,6 +165,14 @@ class TopicWorld(World):
             law = torch.where(spoken, law * (self.keep * same + self.swap / (self.topics * self.words)), law)
         law = law / law.sum(-1, keepdim=True)
         return torch.nn.functional.pad(law, (1, 0)).log()
+
+
+def _predicted_last(batch: Batch, count: int) -> Batch:
+    """The same documents with their predicted positions at the end, and targets for the last `count` positions."""
+    order = batch.mask.int().argsort(dim=1, stable=True)
+    inputs, targets, mask = (value.gather(1, order) for value in (batch.inputs, batch.targets, batch.mask))
+    truth = batch.truth | {"words": batch.truth["words"].gather(1, order)}
+    return Batch(inputs, targets[:, -count:], mask[:, -count:], truth)
 
 
 def _draw(weights: Float[Tensor, "n k"], size: tuple[int, int], rng: torch.Generator) -> Int[Tensor, "n time"]:

@@ -71,6 +71,16 @@ def test_both_paths_agree_in_outputs_loss_and_gradients(attend: bool, options: d
     torch.testing.assert_close(single(batch.inputs)[real], again(batch.inputs)[real], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("path", ["fast", "full"])
+@pytest.mark.parametrize("options", [{}, {"width": 6}, {"attention": "uniform"}])
+def test_the_last_positions_alone_have_the_outputs_they_have_among_all(path: str, options: dict[str, object]) -> None:
+    inputs = LDATopics(topics=4, words=3, lengths=(10, 30)).sample(8, rng=rng(1)).inputs
+    inputs = inputs.flip(1)  # the filler stands first
+    for count in (5, 20):
+        every, some = model(path=path, **options), model(path=path, read=count, **options)
+        torch.testing.assert_close(every(inputs)[:, -count:], some(inputs), rtol=1e-10, atol=1e-10)
+
+
 def test_uniform_attention_is_a_linear_map_of_the_bag_of_words() -> None:
     given = model(attention="uniform")
     tokens = torch.tensor([[1, 1, 5, 0, 13, 13]])

@@ -81,6 +81,25 @@ def test_marked_positions_are_the_predicted_ones() -> None:
     assert len(world.letters) == world.vocab and len(plain.letters) == plain.vocab
 
 
+def test_predicted_positions_can_stand_last_without_changing_the_documents_or_their_oracles() -> None:
+    plain, sorted_world = (DisjointTopics(topics=4, words=3, lengths=(20, 30), last=last) for last in (0, 20))
+    one, other = plain.sample(100, rng=rng(10)), sorted_world.sample(100, rng=rng(10))
+    assert other.mask.shape == (100, 20) and torch.equal(one.mask.sum(1), other.mask.sum(1))
+    assert torch.equal(one.inputs.sort(1).values, other.inputs.sort(1).values)
+    assert torch.equal(one.truth["words"].sort(1).values, other.truth["words"].sort(1).values)
+    assert torch.equal(other.truth["words"][:, -20:][other.mask], other.targets[other.mask])
+    assert plain.optimal_loss(one) == pytest.approx(sorted_world.optimal_loss(other), rel=1e-9)
+    lda, last = LDATopics(), LDATopics(last=48)
+    first, second = (_mean_bags(world) for world in (lda, last))
+    assert first == pytest.approx(second, rel=1e-9)
+
+
+def _mean_bags(world: LDATopics) -> float:
+    batch = world.sample(100, rng=rng(11))
+    law = world.baselines()["bag of words"](batch)[:, -batch.mask.shape[1] :]
+    return _loss(law, batch)
+
+
 def test_word_probabilities_are_those_given() -> None:
     world = DisjointTopics(topics=2, words=3, present=1, word_probs=(0.5, 0.3, 0.2))
     words = world.sample(2000, rng=rng(6)).truth["words"]
