@@ -13,7 +13,7 @@ from sandlab.worlds.hmm.instances import make_hmm
 from sandlab.worlds.hmm.models import HMM
 from sandlab.worlds.hmm.tasks import MaskedTask
 
-__all__ = ["EMResult", "conditional_table", "expectation_maximisation", "joint_moment_hmm"]
+__all__ = ["EMResult", "conditional_table", "expectation_maximisation", "joint_moment_hmm", "sampled_predictor"]
 
 AXES = {"2x3|1": (0, 1, 2), "1x3|2": (1, 0, 2), "1x2|3": (2, 0, 1)}
 
@@ -23,6 +23,21 @@ def conditional_table(counts: Int[np.ndarray, "d d d"], task: str | MaskedTask) 
     name = choice("task", str(MaskedTask.parse(task)), AXES)
     ordered = np.asarray(counts, dtype=np.float64).transpose(AXES[name])
     return ordered / np.maximum(ordered.sum((1, 2), keepdims=True), 1.0)
+
+
+def sampled_predictor(
+    counts: Int[np.ndarray, "*tokens"], task: str | MaskedTask
+) -> Float[np.ndarray, "given *targets"]:
+    """Conditional frequencies of the target tokens after each given token, for any task with one given time.
+
+    The minimiser of the empirical squared loss over all functions of the given token: the table predictor.
+    """
+    task = MaskedTask.parse(task)
+    (now,) = task.given
+    others = tuple(axis for axis in range(counts.ndim) if axis + 1 not in task.times)
+    kept = np.asarray(counts, dtype=np.float64).sum(others)
+    ordered = np.moveaxis(kept, task.times.index(now), 0)
+    return ordered / np.maximum(ordered.reshape(len(ordered), -1).sum(1), 1.0).reshape(-1, *[1] * len(task.targets))
 
 
 def joint_moment_hmm(counts: Int[np.ndarray, "d d d"], states: int, *, seed: int = 0, sweeps: int = 0) -> HMM:

@@ -16,6 +16,7 @@ __all__ = [
     "circulant",
     "random_doubly_stochastic",
     "sinkhorn",
+    "sinkhorn_jacobian",
     "symmetric_doubly_stochastic",
     "three_cycle",
 ]
@@ -32,6 +33,27 @@ def sinkhorn(logits: Float[Tensor, "*lead k k"], iterations: int = 60) -> Float[
         rows = 1 / (matrix * columns).sum(-1, keepdim=True)  # scalings, not matrices, are iterated: it is cheaper
         columns = 1 / (matrix * rows).sum(-2, keepdim=True)
     return rows * matrix * columns
+
+
+def sinkhorn_jacobian(matrix: Float[Tensor, "*lead k k"]) -> Float[Tensor, "*lead k k k k"]:
+    """∂T_ij/∂L_ab of T = `sinkhorn`(L), from T alone: no loop over the alternations.
+
+    dT_ij = T_ij (dL_ij + α_i + β_j), where α and β keep all row and column sums: one linear system of size 2k. The sums
+    leave α + c, β − c undetermined; vvᵀ with v = (1, −1) fixes c = 0.
+    """
+    k = matrix.shape[-1]
+    sums = torch.cat([matrix.sum(-1), matrix.sum(-2)], -1)
+    corner = torch.zeros_like(matrix)
+    coupling = torch.cat([torch.cat([corner, matrix], -1), torch.cat([matrix.mT, corner], -1)], -2)
+    sign = torch.cat([sums.new_ones(k), -sums.new_ones(k)])
+    system = coupling + torch.diag_embed(sums + 1e-12) + torch.outer(sign, sign)
+    unit = torch.eye(k, dtype=matrix.dtype, device=matrix.device)
+    moved = matrix.flatten(-2).unsqueeze(-2)  # one column per logit (a, b): T_ab in row a and in row k + b
+    ends = torch.cat([unit.repeat_interleave(k, 1), unit.repeat(1, k)])
+    shift = -torch.linalg.solve(system, moved * ends)
+    change = shift[..., :k, None, :] + shift[..., None, k:, :]
+    change = change + torch.eye(k * k, dtype=matrix.dtype, device=matrix.device).reshape(k, k, k * k)
+    return (matrix.unsqueeze(-1) * change).unflatten(-1, (k, k))
 
 
 def random_doubly_stochastic(states: int, rng: np.random.Generator, spread: float = 1.0) -> Float[np.ndarray, "k k"]:

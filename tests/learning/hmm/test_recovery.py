@@ -14,9 +14,14 @@ from sandlab.learning.hmm.density_recovery import (
     transitions_from_density,
 )
 from sandlab.learning.hmm.gaussian_recovery import read_ghmm_pairwise, read_ghmm_two_tokens, recover
-from sandlab.learning.hmm.parametric import fit_parametric, task_tensor
+from sandlab.learning.hmm.parametric import fit_parametric, fit_parametric_adam, task_tensor
 from sandlab.learning.hmm.recovery import TWO_TOKEN_TASKS, align, parameter_error, recover_hmm
-from sandlab.learning.hmm.samples import conditional_table, expectation_maximisation, joint_moment_hmm
+from sandlab.learning.hmm.samples import (
+    conditional_table,
+    expectation_maximisation,
+    joint_moment_hmm,
+    sampled_predictor,
+)
 from sandlab.learning.hmm.tensors import jennrich, kruskal_condition, kruskal_rank
 from sandlab.worlds.hmm.doubly_stochastic import circulant
 from sandlab.worlds.hmm.instances import make_ghmm, named_hmm, random_ghmm, random_hmm
@@ -124,6 +129,21 @@ def test_least_squares_from_near_the_truth_finds_it() -> None:
     starts = start + np.random.default_rng(0).normal(scale=0.2, size=(2, len(start)))
     fits = fit_parametric(["2x3|1"], hmm.predictor("2x3|1").ravel(), 4, 3, starts=starts, evaluations=80)
     assert all(parameter_error(hmm, each.model.means, each.model.T).largest < 1e-6 for each in fits)
+
+
+def test_adam_lowers_the_loss_towards_the_truth() -> None:
+    hmm = HMM()
+    start = np.concatenate([np.log(hmm.O).ravel(), np.log(hmm.T).ravel()])
+    starts = start + np.random.default_rng(0).normal(scale=0.1, size=(2, len(start)))
+    fits = fit_parametric_adam(["2x3|1"], hmm.predictor("2x3|1").ravel(), 4, 3, starts=starts, steps=300)
+    before = fit_parametric_adam(["2x3|1"], hmm.predictor("2x3|1").ravel(), 4, 3, starts=starts, steps=0)
+    assert all(after.loss < first.loss / 20 for after, first in zip(fits, before))
+
+
+@pytest.mark.parametrize("task", ["2|1", "1|3", "2x3|1", "1x3|2"])
+def test_the_table_of_samples_approaches_the_predictor(task: str) -> None:
+    counts = HMM().string_counts(1_000_000, rng=sl.rng(0))
+    np.testing.assert_allclose(sampled_predictor(counts, task), HMM().predictor(task), atol=0.005)
 
 
 def test_samples_tables_moments_and_maximum_likelihood_agree() -> None:

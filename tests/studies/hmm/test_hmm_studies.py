@@ -36,9 +36,19 @@ def test_claims_of_two_token_samples() -> None:
 
 
 def test_claims_of_restarts() -> None:
-    good = restarts.Results(np.full((5, 20), 1e-20), np.array([[0.1] * 20] * 2 + [[1e-9] * 20] * 3))
-    bad = restarts.Results(np.full((5, 20), 1e-20), np.array([[1e-9] * 20] * 2 + [[0.1] * 20] * 3))
-    check(restarts.study, good, bad, restarts.Results(np.ones((5, 20)), good.error))
+    noise = np.random.default_rng(0).uniform(0.9, 1.1, size=(6, 6))
+    best = noise * np.array([0.1] * 3 + [0.01] * 3)[:, None]
+    good = restarts.Results(np.full((6, 20), 1e-20), np.array([[0.1] * 20] * 3 + [[1e-9] * 20] * 3), best)
+    bad = restarts.Results(np.full((6, 20), 1e-20), np.array([[1e-9] * 20] * 3 + [[0.1] * 20] * 3), best[::-1])
+    check(restarts.study, good, bad, restarts.Results(np.ones((6, 20)), good.error, best))
+
+
+def test_a_few_restarts_run_from_end_to_end_with_both_optimisers() -> None:
+    small = restarts.Settings(starts=2, evaluations=3, triples=1000, samples=2, sample_starts=2)
+    for settings in (small, replace(small, adam=3, d=3, k=2)):
+        found = restarts.study.run(settings, LAB, "quick").results
+        assert found.loss.shape == (6, 2)
+        assert found.best.shape == (6, 2)
 
 
 def test_a_small_map_has_the_integer_table() -> None:
