@@ -14,6 +14,9 @@ from sandlab.models.layers import HookPoint, Linear, align
 
 __all__ = ["Attention", "Slot", "allowed_keys", "attention_pattern", "causal_mask", "rotate"]
 
+MOST_BLOCKS = 2**16 - 1
+"""Examples times heads that one launch of a fused kernel takes."""
+
 
 def attention_pattern(
     scores: Float[Tensor, "*lead query key"],
@@ -189,12 +192,14 @@ class Attention(nn.Module):
 
     def _fused(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         lead = query.shape[:-3]
-        z = F.scaled_dot_product_attention(
-            query.reshape(-1, *query.shape[-3:]),
-            key.reshape(-1, *key.shape[-3:]),
-            value.reshape(-1, *value.shape[-3:]),
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=self.causal,
-            scale=self.scale,
-        )
+        rows = [each.reshape(-1, *each.shape[-3:]) for each in (query, key, value)]
+        most = MOST_BLOCKS // query.shape[-3]
+        parts = [self._attend(*part) for part in zip(*(each.split(most) for each in rows))]
+        z = parts[0] if len(parts) == 1 else torch.cat(parts)
         return z.reshape(*lead, *z.shape[-3:])
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(
+            query, key, value, dropout_p=dropout, is_causal=self.causal, scale=self.scale
+        )

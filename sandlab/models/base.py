@@ -14,6 +14,7 @@ from typing import ClassVar, Concatenate, ParamSpec, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from sandlab.checking import checked, sized
 from sandlab.errors import BadInput, integer, nearest, number, require
 
 __all__ = ["Config", "Model", "build", "check_length", "configured", "seeded"]
@@ -43,7 +44,7 @@ class Config:
     def check_integers(self, *names: str, low: int = 1) -> None:
         """Refuse fields that are not whole numbers of at least `low`; None is allowed where the type says so."""
         for name in self._given(names):
-            integer(name, getattr(self, name), low=low)
+            integer(name, getattr(self, name), low=low, high=_MOST.get(name))
 
     def check_numbers(self, *names: str, low: float | None = None, high: float | None = None) -> None:
         """Refuse fields that are not finite numbers in [low, high]; None is allowed where the type says so."""
@@ -61,6 +62,7 @@ ConfigType = TypeVar("ConfigType", bound=Config)
 ModelType = TypeVar("ModelType", bound="Model")
 _models: dict[type[Config], type[Model]] = {}
 _configs: dict[Callable[..., None], type[Config]] = {}
+_MOST = {"layers": 1024, "heads": 1024}  # each is a Python object of its own
 
 
 def configured(
@@ -76,12 +78,14 @@ def configured(
     ...         super().__init__(config)
     """
     assert isinstance(config_class, type)
+    checked(config_class)
 
     def wrap(init: Callable[[ModelType, ConfigType], None]) -> Callable[Concatenate[ModelType, Options], None]:
         @functools.wraps(init)
         def construct(self: ModelType, *args: Options.args, **options: Options.kwargs) -> None:
             _check_options(type(self), config_class, len(args), options)
-            init(self, config_class(*args, **options))
+            with sized(type(self).__name__):
+                init(self, config_class(*args, **options))
 
         construct.__signature__ = inspect.signature(config_class)  # type: ignore[attr-defined]
         _configs[construct] = config_class

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from sandlab.errors import choice
 from sandlab.models._parts.activations import ACTIVATIONS
+from sandlab.models._parts.recurrent_scan import cudnn_lstm, cudnn_rnn, lstm_scan, torch_gate_order
 from sandlab.models._parts.sequence import SequenceConfig, SequenceLayer, SequenceModel, State, flat, product_sum
 from sandlab.models.base import configured
-from sandlab.models.layers import HookPoint, Linear, align
+from sandlab.models.layers import HookPoint, Linear, align, linear
 from sandlab.registry import register
 
 __all__ = ["LSTM", "RNN", "LSTMConfig", "LSTMLayer", "RNNConfig", "RNNLayer"]
@@ -73,6 +74,25 @@ class RNNLayer(SequenceLayer):
         self.state, self.hidden = HookPoint(), HookPoint()
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        alone = self.weight.ndim == 2 or len(self.weight) == 1
+        unseen = not (self.state.hooked or self.drive._forward_hooks)
+        known = self.activation in ("tanh", "relu")
+        if x.is_cuda and alone and unseen and known and not torch.compiler.is_compiling():
+            return self._at_once(x, state)
+        return self._step_by_step(x, state)
+
+    def _at_once(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """The same by cuDNN, for one model and without a name for each step's state."""
+        width, lead = self.weight.shape[-1], x.shape[:-2]
+        pushed, recurrent = (each.reshape(each.shape[-2:]) for each in (self.drive.weight, self.weight))
+        bias = None if self.drive.bias is None else self.drive.bias.reshape(-1)
+        start = x.new_zeros(*lead, width) if state is None else state[0]
+        every, hidden = cudnn_rnn(
+            self.activation, x.reshape(-1, *x.shape[-2:]), start.reshape(-1, width), (pushed, recurrent), bias
+        )
+        return self.hidden(every.reshape(*lead, -1, width)), (hidden.reshape(*lead, width),)
+
+    def _step_by_step(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         phi, weight, lead = ACTIVATIONS[self.activation], self.weight, x.shape[:-2]
         drive = flat(self.drive(x), weight)
         hidden = _start(drive, state, 0, weight)
@@ -110,6 +130,36 @@ class LSTMLayer(SequenceLayer):
         self.cell, self.state, self.hidden = HookPoint(), HookPoint(), HookPoint()
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        unseen = not (self.cell.hooked or self.state.hooked or self.drive._forward_hooks)
+        if x.is_cuda and unseen and not torch.compiler.is_compiling():
+            return self._at_once(x, state)
+        return self._step_by_step(x, state)
+
+    def _at_once(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """The same without a name for each step's state: cuDNN for one model, one operation for many."""
+        width, lead = self.width, x.shape[:-2]
+        pushed, recurrent = (torch_gate_order(each, width, -2) for each in (self.drive.weight, self.weight))
+        bias = self._bias()
+        bias = None if bias is None else torch_gate_order(bias, width, -1)
+        examples = flat(x, self.weight)
+        hidden, cell = _start(examples, state, 0, self.weight), _start(examples, state, 1, self.weight)
+        if self.weight.ndim == 2:
+            every, hidden, cell = cudnn_lstm(examples, (hidden, cell), (pushed, recurrent), bias)
+        elif len(self.weight) == 1:
+            one = None if bias is None else bias[0]
+            every, hidden, cell = cudnn_lstm(examples[0], (hidden[0], cell[0]), (pushed[0], recurrent[0]), one)
+        else:
+            drive = linear(examples.transpose(1, 2), pushed, bias)
+            every, cell = lstm_scan(drive, recurrent, hidden, cell)
+            every, hidden = every.transpose(1, 2), every[:, -1]
+        sequence = self.hidden(every.reshape(*lead, -1, width))
+        return sequence, (hidden.reshape(*lead, width), cell.reshape(*lead, width))
+
+    def _bias(self) -> Tensor | None:
+        first, second = self.drive.bias, self.second_bias
+        return first if first is None or second is None else first + second
+
+    def _step_by_step(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         weight, width, lead = self.weight, self.width, x.shape[:-2]
         driven = self.drive(x) if self.second_bias is None else self.drive(x) + align(self.second_bias, x, 1)
         drive = flat(driven, weight)

@@ -26,9 +26,11 @@ def computing(precision: str, device: torch.device) -> Iterator[None]:
     require(on_gpu or precision != "bf16", "precision", precision, "float32 on a CPU", "bf16 is for GPUs")
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
+    recurrent, torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.allow_tf32, precision != "float32"
     try:
         # Casts are not remembered between calls: a recorded step must contain them.
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16", cache_enabled=False):
             yield
     finally:
         torch.set_float32_matmul_precision(before)
+        torch.backends.cudnn.allow_tf32 = recurrent
