@@ -1,0 +1,1 @@
+"""Chain of thought and state tracking: studies."""
