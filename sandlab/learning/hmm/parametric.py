@@ -94,7 +94,7 @@ def fit_parametric_adam(
     last_lr: float = 1e-4,
     device: str = "cpu",
 ) -> list[ParametricFit]:
-    """The same fit by Adam, whose learning rate falls geometrically: for sizes whose Jacobian does not fit in memory."""
+    """The same fit by Adam with a falling learning rate, for sizes whose Jacobian does not fit in memory."""
     points = None if probes is None else _tensor(probes, device)
     problem = _Problem(tuple(tasks), _tensor(targets, device), d, k, points)
     theta = _tensor(starts, device).clone().requires_grad_(True)
@@ -206,7 +206,8 @@ def _levenberg_marquardt(
         better = (new**2).sum(1) < (now**2).sum(1)
         theta[active[better]], current[active[better]] = tried[better], new[better]
         damping[active] = torch.where(better, damping[active] / 3, damping[active] * 4).clamp(1e-14, 1e8)
-        active = active[((current[active] ** 2).mean(1) >= 1e-26) & (damping[active] <= 1e6)]
+        still = better & ((new**2).sum(1) > (1 - 1e-10) * (now**2).sum(1))  # at the bottom of a loss that is not 0
+        active = active[((current[active] ** 2).mean(1) >= 1e-26) & (damping[active] <= 1e6) & ~still]
         if not len(active):
             break
     return theta, (current**2).mean(1)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
 from sandlab.registry import register
-from sandlab.worlds.diffusions.contrast import ContrastLaw, NearbyContrast
+from sandlab.worlds.diffusions.contrast import ContrastLaw
+from sandlab.worlds.diffusions.pairs import ContrastivePairs
 from sandlab.worlds.diffusions.processes import OrnsteinUhlenbeck
 
-__all__ = ["contrast_constant", "euler_kl", "excess_risk", "kernel_metrics", "optimal_risk", "ou_kl", "ou_optimal_risk"]
+__all__ = [
+    "contrast_constant",
+    "euler_kl",
+    "excess_risk",
+    "kernel_metrics",
+    "optimal_risk",
+    "ou_kl",
+    "ou_optimal_risk",
+    "sampled_kl",
+]
 
 
 @register("lenses")
@@ -120,6 +131,17 @@ def euler_kl(eta: float, rho: float = 1.0) -> float:
     return ou_kl(1 - rho * eta, 2 * eta, eta, rho)
 
 
-def is_conditional(q: ContrastLaw) -> bool:
-    """Whether negatives depend on x."""
-    return isinstance(q, NearbyContrast)
+@register("lenses")
+def sampled_kl(
+    pairs: ContrastivePairs, logit: Callable[[np.ndarray, np.ndarray], np.ndarray], rng: np.random.Generator, n: int
+) -> float:
+    """E KL(p* ‖ q e^u) from n draws, in any dimension: E_{π,p*}[log p*/q − u] + E_{π,q}[e^u] − 1.
+
+    Differences of logits are averaged, not logarithms of densities, so that a good estimate has a small variance.
+    """
+    process = pairs.process
+    x = process.start(n, rng)
+    later, other = process.step(x, pairs.eta, rng), pairs.q.draw(x, rng)
+    ratio = pairs.log_ratio(x, later) - logit(x, later)
+    mass = np.exp(logit(x, other)) - np.exp(pairs.log_ratio(x, other))  # the second has mean 1: a control variate
+    return float(ratio.mean() + mass.mean())

@@ -159,7 +159,7 @@ def runs(results: Results) -> Rows:
     rows = []
     for tasks, loss, error, best in zip(SETS, results.loss, results.error, results.best):
         good = error[loss < GOOD]
-        row = {"tasks": ", ".join(tasks), "good runs": int(len(good)), "of": int(len(loss))}
+        row = {"tasks": ", ".join(tasks), "good runs": len(good), "of": len(loss)}
         kept = {"median error": np.median(good), "largest error": good.max()} if len(good) else {}
         rows.append({**row, **{name: float(value) for name, value in kept.items()}, "sampled": float(np.median(best))})
     return rows

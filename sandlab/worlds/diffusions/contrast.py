@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from scipy.stats import gaussian_kde
+from torch import Tensor
 
 from sandlab.errors import number
-from sandlab.worlds.diffusions.processes import OrnsteinUhlenbeck, log_gaussian
+from sandlab.worlds.diffusions.processes import Langevin, OrnsteinUhlenbeck, log_gaussian
 
 __all__ = ["ContrastLaw", "EmpiricalContrast", "GaussianContrast", "NearbyContrast", "StationaryContrast"]
 
@@ -25,12 +27,26 @@ class ContrastLaw:
     def log_pdf(self, later: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "*lead"]:
         raise NotImplementedError
 
+    def draw_tensor(self, x: Float[Tensor, "n d"], rng: torch.Generator) -> Float[Tensor, "n d"]:
+        """The same on the generator's device; laws without a formula of their own draw in NumPy."""
+        seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
+        return torch.from_numpy(self.draw(x.cpu().numpy(), np.random.default_rng(seed))).to(x)
+
+
+def _normals(x: Tensor, rng: torch.Generator) -> Tensor:
+    return torch.randn(x.shape, generator=rng, device=x.device, dtype=x.dtype)
+
 
 @dataclass(frozen=True)
 class StationaryContrast(ContrastLaw):
-    """q = π of an Ornstein–Uhlenbeck process."""
+    """q = π of a process whose density is known: Ornstein–Uhlenbeck, or a Langevin diffusion on the line."""
 
-    process: OrnsteinUhlenbeck = field(default_factory=OrnsteinUhlenbeck)
+    process: OrnsteinUhlenbeck | Langevin = field(default_factory=OrnsteinUhlenbeck)
+
+    def draw_tensor(self, x: Float[Tensor, "n d"], rng: torch.Generator) -> Float[Tensor, "n d"]:
+        if isinstance(self.process, OrnsteinUhlenbeck):
+            return self.process.start_tensor(len(x), rng).to(x.dtype)
+        return super().draw_tensor(x, rng)
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> Float[np.ndarray, "n d"]:
         return self.process.start(len(x), rng)
@@ -52,6 +68,9 @@ class GaussianContrast(ContrastLaw):
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> Float[np.ndarray, "n d"]:
         return self.mean + self.sd * rng.normal(size=x.shape)
 
+    def draw_tensor(self, x: Float[Tensor, "n d"], rng: torch.Generator) -> Float[Tensor, "n d"]:
+        return self.mean + self.sd * _normals(x, rng)
+
     def log_pdf(self, later: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "*lead"]:
         return log_gaussian(later - self.mean, self.sd**2 * np.eye(later.shape[-1]))
 
@@ -71,6 +90,9 @@ class NearbyContrast(ContrastLaw):
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> Float[np.ndarray, "n d"]:
         return x + self.sd * rng.normal(size=x.shape)
+
+    def draw_tensor(self, x: Float[Tensor, "n d"], rng: torch.Generator) -> Float[Tensor, "n d"]:
+        return x + self.sd * _normals(x, rng)
 
     def log_pdf(self, later: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "*lead"]:
         return log_gaussian(later - x, self.sd**2 * np.eye(later.shape[-1]))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Float
+from scipy.interpolate import RegularGridInterpolator
 from scipy.linalg import expm
 from scipy.signal import lfilter
+from torch import Tensor
 
-from sandlab.errors import integer, number
+from sandlab.errors import integer, number, require
 from sandlab.worlds.diffusions.grid import GridChain
 from sandlab.worlds.diffusions.potentials import LogCosh, Potential, Quadratic
 
@@ -80,6 +83,19 @@ class OrnsteinUhlenbeck(Diffusion):
         modes = [lfilter([1.0], [1.0, -math.exp(-eta * value)], noise[:, index]) for index, value in enumerate(values)]
         return np.stack(modes, 1) @ vectors.T
 
+    def start_tensor(self, n: int, rng: torch.Generator) -> Float[Tensor, "n d"]:
+        """Draws of π on the generator's device."""
+        root = torch.from_numpy(np.linalg.cholesky(np.linalg.inv(self.potential.A))).to(rng.device)
+        return torch.randn(n, self.dimensions, generator=rng, device=rng.device, dtype=torch.float64) @ root.T
+
+    def step_tensor(self, x: Float[Tensor, "n d"], eta: float, rng: torch.Generator) -> Float[Tensor, "n d"]:
+        """The state η later, on the generator's device."""
+        decay, root = (torch.from_numpy(each).to(x) for each in self._maps(eta))
+        return x @ decay.T + torch.randn(x.shape, generator=rng, device=x.device, dtype=x.dtype) @ root.T
+
+    def _maps(self, eta: float) -> tuple[np.ndarray, np.ndarray]:
+        return self.decay(eta), np.linalg.cholesky(self.covariance(eta))
+
     def log_kernel(self, z: np.ndarray, later: np.ndarray, eta: float) -> Float[np.ndarray, "*lead"]:
         """log p^η(z, z′)."""
         return log_gaussian(later - z @ self.decay(eta).T, self.covariance(eta))
@@ -99,7 +115,8 @@ def log_gaussian(x: Float[np.ndarray, "*lead d"], covariance: Float[np.ndarray, 
 class Langevin(Diffusion):
     """dx = −∇f dt + √2 dW by Euler–Maruyama with an inner step τ ≤ η/50 and τL₀ ≤ 0.05, from the stationary law.
 
-    One-dimensional: x₀ from π on a fine grid. More dimensions: a burn-in of 20/ρ from the minimiser.
+    One-dimensional, or a sum over coordinates: x₀ from π on a fine grid, and the kernel from the grid chain. Other
+    potentials: a burn-in of 20/ρ from the minimiser.
     """
 
     potential: Potential = field(default_factory=LogCosh)
@@ -110,9 +127,31 @@ class Langevin(Diffusion):
     def dimensions(self) -> int:
         return self.potential.dimensions
 
+    @property
+    def line(self) -> Potential:
+        """The potential of one coordinate."""
+        separable = hasattr(self.potential, "coordinates")
+        require(
+            separable or self.dimensions == 1, "potential", self.potential, "one-dimensional or a sum over coordinates"
+        )
+        return replace(self.potential, coordinates=1) if separable else self.potential  # type: ignore[call-arg]
+
     @cached_property
     def grid(self) -> GridChain:
-        return GridChain(self.potential, self.reach, 2000)
+        return GridChain(self.line, self.reach, 2000)
+
+    def log_stationary(self, x: Float[np.ndarray, "*lead d"]) -> Float[np.ndarray, "*lead"]:
+        """log π(x) = −f(x) − d log Z, Z by the sum over the grid."""
+        f = self.line.f(self.grid.x[:, None])
+        log_mass = float(np.log(np.exp(f.min() - f).sum() * self.grid.width) - f.min())
+        return -self.potential.f(x) - self.dimensions * log_mass
+
+    def log_kernel(self, z: np.ndarray, later: np.ndarray, eta: float) -> Float[np.ndarray, "*lead"]:
+        """log p^η(z, z′) of the grid chain (600 cells), interpolated between cells: coordinates are independent."""
+        chain = GridChain(self.line, self.reach, 600)
+        logs = np.log(np.maximum(chain.kernel(eta) / chain.width, 1e-300))
+        table = RegularGridInterpolator((chain.x, chain.x), logs, bounds_error=False, fill_value=None)
+        return table(np.stack(np.broadcast_arrays(z, later), -1)).sum(-1)
 
     def inner_step(self, eta: float) -> float:
         """τ: the largest that divides η and keeps both bounds."""
@@ -120,8 +159,8 @@ class Langevin(Diffusion):
         return eta / math.ceil(eta / largest - 1e-9)
 
     def start(self, n: int, rng: np.random.Generator) -> Float[np.ndarray, "n d"]:
-        if self.dimensions == 1:
-            return self.grid.sample(n, rng)[:, None]
+        if self.dimensions == 1 or hasattr(self.potential, "coordinates"):
+            return self.grid.sample(n * self.dimensions, rng).reshape(n, self.dimensions)
         x = np.tile(self.potential.minimizer, (n, 1))
         return self.step(x, 20 / (self.potential.rho or 0.5), rng)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import sandlab as sl
+from sandlab.worlds.diffusions.contrast import EmpiricalContrast, GaussianContrast, NearbyContrast, StationaryContrast
 from sandlab.worlds.diffusions.grid import GridChain, PlaneGrid
-from sandlab.worlds.diffusions.pairs import ContrastivePairs
+from sandlab.worlds.diffusions.pairs import ContrastivePairs, StoredPairs
 from sandlab.worlds.diffusions.potentials import CirclePotential, DoubleWell, LogCosh, PseudoHuber, Quadratic, Quartic
 from sandlab.worlds.diffusions.processes import Langevin, OrnsteinUhlenbeck
 
@@ -58,7 +60,43 @@ def test_the_plane_grid_keeps_its_stationary_law() -> None:
 def test_the_oracle_is_calibrated_and_reaches_the_optimal_risk(paths: str) -> None:
     world = ContrastivePairs(paths=paths)
     batch = world.sample(40_000, rng=sl.rng(0))
-    h = world.oracle(batch)[:, 1].exp().numpy()
-    y = batch.targets.numpy()
+    h = world.oracle(batch)[:, 0, 1].exp().numpy()
+    y = batch.targets[:, 0].numpy()
     assert ((h - y) ** 2).mean() == pytest.approx(0.2233, abs=0.006)
     assert (h - y).mean() == pytest.approx(0, abs=0.01)
+
+
+def test_the_kernel_of_a_langevin_process_is_that_of_the_grid_and_of_ou() -> None:
+    z, later = np.random.default_rng(0).normal(size=(2, 50, 1))
+    quadratic, exact = Langevin(Quadratic(1.0), reach=6.0), OrnsteinUhlenbeck()
+    np.testing.assert_allclose(quadratic.log_kernel(z, later, 0.5), exact.log_kernel(z, later, 0.5), atol=5e-3)
+    np.testing.assert_allclose(quadratic.log_stationary(z), exact.log_stationary(z), atol=1e-6)
+    plane, line = Langevin(DoubleWell(coordinates=2), reach=4.0), Langevin(DoubleWell(), reach=4.0)
+    pair = np.concatenate([z, z[::-1]], 1), np.concatenate([later, later[::-1]], 1)
+    both = line.log_kernel(z, later, 0.5)
+    np.testing.assert_allclose(plane.log_kernel(*pair, 0.5), both + both[::-1], atol=1e-10)
+
+
+def test_stored_pairs_have_the_oracle_of_their_law() -> None:
+    law = ContrastivePairs(Langevin(LogCosh(), reach=5.0), GaussianContrast(0.0, 0.96), 0.5)
+    world = StoredPairs(law, chains=2000, blocks=5)
+    assert world.positives.shape == (10_000, 2, 1)
+    batch = world.sample(20_000, rng=sl.rng(0))
+    h = world.oracle(batch)[:, 0, 1].exp().numpy()
+    y = batch.targets[:, 0].numpy()
+    assert ((h - y) ** 2).mean() == pytest.approx(0.2254, abs=0.006)
+    assert (h - y).mean() == pytest.approx(0, abs=0.01)
+    again = StoredPairs(law, chains=2000, blocks=5)
+    np.testing.assert_array_equal(again.positives, world.positives)
+
+
+def test_every_contrast_law_draws_alike_in_numpy_and_in_torch() -> None:
+    x = np.random.default_rng(0).normal(size=(20_000, 1))
+    points = np.random.default_rng(1).normal(size=(500, 1))
+    laws = (StationaryContrast(), GaussianContrast(1.0, 2.0), NearbyContrast(0.5), EmpiricalContrast(points))
+    for q in laws:
+        first, second = q.draw(x, np.random.default_rng(2)), q.draw_tensor(torch.from_numpy(x), sl.rng(3)).numpy()
+        assert first.mean() == pytest.approx(second.mean(), abs=0.06)
+        assert first.std() == pytest.approx(second.std(), abs=0.06)
+        grid = np.linspace(-12, 12, 2001)[:, None]
+        assert np.exp(q.log_pdf(grid, np.zeros_like(grid))).sum() * 0.012 == pytest.approx(1, abs=1e-3)
