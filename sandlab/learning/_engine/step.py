@@ -161,11 +161,12 @@ class Step(ABC):
         """The forward pass of the members, or what the compiler made of it when it was first called."""
         if self._compile is None:
             return call
-        self._compiled = self._compiled or self._compile(call)
+        if self._compiled is None:  # not `or`: what the compiler returns may have no truth value
+            self._compiled = self._compile(call)
         return self._compiled
 
-    def choose_strategy(self, source: Source, number: int) -> None:  # noqa: B027
-        """Settle how members are computed, before update `number`; nothing is trained."""
+    def choose_strategy(self, source: Source) -> None:  # noqa: B027
+        """Settle how members are computed; nothing is trained."""
 
     def fuse_attention(self) -> None:
         """Use torch's fused attention kernel in the layers that offer it, until `close`."""

@@ -35,10 +35,9 @@ def cudnn_lstm(
     x: Tensor, state: tuple[Tensor, Tensor], weights: tuple[Tensor, Tensor], bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One layer of one model on (batch, time, inputs): all hidden states, the last one, the last cell."""
-    biases = () if bias is None else (bias, torch.zeros_like(bias))
     start = tuple(each.unsqueeze(0).contiguous() for each in state)
     every, hidden, cell = torch.lstm(
-        x, start, (*weights, *biases), bias is not None, 1, 0.0, torch.is_grad_enabled(), False, True
+        x, start, _in_one_piece(weights, bias), bias is not None, 1, 0.0, torch.is_grad_enabled(), False, True
     )
     return every, hidden[0], cell[0]
 
@@ -47,11 +46,19 @@ def cudnn_rnn(
     activation: str, x: Tensor, hidden: Tensor, weights: tuple[Tensor, Tensor], bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """One Elman layer of one model on (batch, time, inputs): all hidden states, and the last one."""
-    biases = () if bias is None else (bias, torch.zeros_like(bias))
     run = torch.rnn_tanh if activation == "tanh" else torch.rnn_relu
     start = hidden.unsqueeze(0).contiguous()
-    every, last = run(x, start, (*weights, *biases), bias is not None, 1, 0.0, torch.is_grad_enabled(), False, True)
+    every, last = run(
+        x, start, _in_one_piece(weights, bias), bias is not None, 1, 0.0, torch.is_grad_enabled(), False, True
+    )
     return every, last[0]
+
+
+def _in_one_piece(weights: tuple[Tensor, Tensor], bias: Tensor | None) -> list[Tensor]:
+    """Weights and biases as views of one tensor, as cuDNN wants them; torch has a second bias, here zero."""
+    parts = [*weights] if bias is None else [*weights, bias, torch.zeros_like(bias)]
+    whole = torch.cat([part.reshape(-1) for part in parts])
+    return [piece.view(part.shape) for piece, part in zip(whole.split([part.numel() for part in parts]), parts)]
 
 
 class _Scan(torch.autograd.Function):
@@ -60,18 +67,16 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
     def forward(ctx: Any, drive: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        members, time, batch, _ = drive.shape
-        across = weight.mT
-        every = drive.new_empty(time + 1, members, batch, weight.shape[-1])
-        every[0], cells, kept = hidden, [cell], []
-        for step in range(time):
-            gates = torch.baddbmm(drive[:, step], every[step], across)
-            fresh, cell, workspace = _cell(gates, cells[-1])
-            every[step + 1] = fresh
+        across, drives = weight.mT, drive.transpose(0, 1).contiguous()
+        states, cells, kept = [hidden], [cell], []
+        for pushed in drives:
+            hidden, cell, workspace = _cell(pushed, torch.bmm(hidden, across), cell)
+            states.append(hidden)
             cells.append(cell)
             kept.append(workspace)
+        every = torch.stack(states, 1)
         ctx.save_for_backward(weight, every, *cells, *kept)
-        return every[1:].transpose(0, 1).contiguous(), cell
+        return every[:, 1:].contiguous(), cell
 
     @staticmethod
     @once_differentiable
@@ -79,30 +84,27 @@ class _Scan(torch.autograd.Function):
     def backward(  # type: ignore[override]
         ctx: Any, *gradients: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        sent, to_cell = gradients
         weight, every, *rest = ctx.saved_tensors
-        time = len(rest) // 2
+        sent, to_cell = gradients[0].transpose(0, 1).contiguous(), gradients[1]
+        time = len(sent)
         cells, kept = rest[: time + 1], rest[time + 1 :]
-        to_gates = every.new_empty(time, *every.shape[1:-1], weight.shape[-2])
-        to_hidden = torch.zeros_like(every[0])
+        to_hidden, to_gates = torch.zeros_like(every[:, 0]), []
         for step in reversed(range(time)):
-            to_hidden = to_hidden + sent[:, step]
-            to_gates[step], to_cell = _cell_backward(to_hidden, to_cell, cells[step], cells[step + 1], kept[step])
-            to_hidden = torch.bmm(to_gates[step], weight)
-        by_member = to_gates.transpose(0, 1).contiguous()
-        before = every[:-1].transpose(0, 1).flatten(1, 2)
-        to_weight = torch.bmm(by_member.flatten(1, 2).mT, before)
+            gates, to_cell = _cell_backward(to_hidden + sent[step], to_cell, cells[step], cells[step + 1], kept[step])
+            to_hidden = torch.bmm(gates, weight)
+            to_gates.append(gates)
+        by_member = torch.stack(to_gates[::-1], 1)
+        to_weight = torch.bmm(by_member.flatten(1, 2).mT, every[:, :-1].flatten(1, 2))
         return by_member, to_weight, to_hidden, to_cell
 
 
-def _cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """h_t, c_t and what the backward pass needs, from the gates before their nonlinearities."""
-    if gates.is_cuda:
-        rows, width = gates.flatten(0, 1), cell.shape[-1]
-        nothing = gates.new_zeros(1, 1).expand(rows.shape)
-        found = torch.ops.aten._thnn_fused_lstm_cell(rows, nothing, cell.reshape(-1, width))
+def _cell(pushed: Tensor, carried: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """h_t, c_t and what the backward pass needs, from the two parts of the gates before their nonlinearities."""
+    if pushed.is_cuda:
+        rows = [each.flatten(0, 1) for each in (pushed, carried, cell)]
+        found = torch.ops.aten._thnn_fused_lstm_cell(*rows)
         return found[0].view_as(cell), found[1].view_as(cell), found[2]
-    take, keep, tanh, show = gates.chunk(4, -1)
+    take, keep, tanh, show = (pushed + carried).chunk(4, -1)
     take, keep, tanh, show = take.sigmoid(), keep.sigmoid(), tanh.tanh(), show.sigmoid()
     fresh = keep * cell + take * tanh
     return show * fresh.tanh(), fresh, torch.cat([take, keep, tanh, show], -1)
