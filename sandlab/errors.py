@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeVar
 
-__all__ = ["BadInput", "choice", "flag", "integer", "nearest", "number", "require"]
+__all__ = ["BadInput", "choice", "flag", "integer", "nearest", "number", "require", "shown"]
 
 
 T = TypeVar("T")
@@ -65,15 +65,16 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _refusal(field: str, value: object, allowed: str, hint: str) -> str:
-    return f"{field} must be {allowed}, got {_shown(value)}" + (f": {hint}" if hint else "")
+    return f"{field} must be {allowed}, got {shown(value)}" + (f": {hint}" if hint else "")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """The value as it was given, cut where it is long."""
     try:
         text = repr(value)
     except Exception as problem:  # whole numbers of thousands of digits, objects that cannot describe themselves
         text = f"a {type(value).__name__} that cannot be written ({type(problem).__name__})"
+    text = "".join(letter if letter.isprintable() else " " for letter in text[:201])  # nothing moves the cursor
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from sandlab.errors import BadInput, nearest
+from sandlab.checking import checked
+from sandlab.errors import BadInput, nearest, shown
 
 __all__ = ["KINDS", "get", "kebab", "lazy_room", "name_of", "names", "public_names", "register", "summary"]
 
@@ -42,10 +43,11 @@ def kebab(name: str) -> str:
 def register(kind: str) -> Callable[[Thing], Thing]:
     """Enter the decorated class or function into registry `kind` under its own name in kebab-case.
 
-    A study is entered under its `name`.
+    A study is entered under its `name`. What is entered checks its arguments (see `sandlab.checking`).
     """
 
     def enter(thing: Thing) -> Thing:
+        thing = thing if kind in ("studies", "models") else checked(thing)  # models check their configs
         name = _name(thing)
         known = _entries[kind].get(name)
         if known is not None and _origin(known) != _origin(thing):
@@ -59,6 +61,8 @@ def register(kind: str) -> Callable[[Thing], Thing]:
 def get(kind: str, name: str) -> Any:
     """The thing registered as `name`; an unknown name suggests the nearest one."""
     _check_kind(kind)
+    if not isinstance(name, str):
+        raise BadInput(f"a name must be a word, got {shown(name)}: see `sandlab list {kind}`")
     if name not in _entries[kind] and (module := _module_of(kind, name)) is not None:
         importlib.import_module(module)
     if name not in _entries[kind]:
@@ -143,8 +147,9 @@ def _origin(thing: Any) -> tuple[str, str]:
 
 
 def _check_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise BadInput(f"no registry called {kind!r}: there are {', '.join(KINDS)}. {nearest(kind, KINDS)}".strip())
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = nearest(kind, KINDS) if isinstance(kind, str) else ""
+        raise BadInput(f"no registry called {shown(kind)}: there are {', '.join(KINDS)}. {hint}".strip())
 
 
 def _module_of(kind: str, name: str) -> str | None:

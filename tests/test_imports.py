@@ -15,7 +15,7 @@ import pytest
 import sandlab
 
 PACKAGE = Path(sandlab.__file__).parent
-BASE = {"errors", "registry", "random", "figures", "progress", "__version__"}
+BASE = {"errors", "checking", "files", "registry", "random", "figures", "progress", "__version__"}
 ORDER = ["circuits", "learning", "decoding", "lenses", "studies", "lab", "atlas"]
 BELOW = {
     "worlds": BASE,
@@ -23,7 +23,7 @@ BELOW = {
     **{room: BASE | {"worlds", "models"} | set(ORDER[:place]) for place, room in enumerate(ORDER)},
 }
 MAY_WRITE = {"lab", "atlas", "cli"}
-WRITES_AT_THE_USERS_CALL = {"worlds/export.py", "models/io.py", "learning/_engine/checkpoints.py"}
+WRITES_AT_THE_USERS_CALL = {"files.py", "worlds/export.py", "models/io.py", "learning/_engine/checkpoints.py"}
 WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "savefig", "save_file", "to_parquet", "rename", "rmtree"}
 NETWORK = {"socket", "urllib", "http", "requests", "fastapi", "uvicorn", "aiohttp", "httpx"}
 USES_NETWORK = {"atlas", "lab"}  # the laboratory knocks at a cluster's door

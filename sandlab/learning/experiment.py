@@ -203,7 +203,7 @@ def train_members(job: Members) -> Runs:
             experiment.prepare(model)
         return model
 
-    # Never by measurement, as "auto" does for several members: the same job must give the same digits everywhere.
+    # A fixed function of model and device: the same job must give the same digits everywhere.
     population = Population(member, seeds=job.seeds, strategy="auto" if len(job.seeds) == 1 else "native")
     if not population.carries_members:
         population.strategy = "sequential" if job.device == "cpu" else "vmap"
@@ -247,7 +247,7 @@ def _train(population: Population[Model], experiment: Experiment, job: Members, 
         rng=rng(job.seeds[0], stream, device=job.device),
         evaluate=measure,
         every=max(1, how.steps // how.evals),
-        checkpoint=None if path is None else Checkpoint(path, every=None, seconds=CHECKPOINT_SECONDS),
+        checkpoint=None if path is None else Checkpoint(path, every=None, seconds=CHECKPOINT_SECONDS, replace=True),
         data="separate",
     )
     with computing(precision, torch.device(job.device)):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sandlab.errors import BadInput, choice, require
+from sandlab.errors import BadInput, choice, require, shown
 from sandlab.learning._engine.layout import Layout
 from sandlab.models.base import Model, seeded
 from sandlab.models.hooks import VmapRecording
@@ -27,12 +27,16 @@ One = TypeVar("One", covariant=True)
 Many = TypeVar("Many", covariant=True)
 
 
-def per_member(field: str, value: float | Sequence[float] | Tensor, members: int) -> Tensor:
-    """One number for all members, or one each, as a float64 vector over members."""
-    values = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
+def per_member(field: str, value: float | Sequence[float] | Tensor, members: int, low: float | None = None) -> Tensor:
+    """One number of at least `low` for all members, or one each, as a float64 vector over members."""
+    try:
+        values = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise BadInput(f"{field} must be a number or one for each member, got {shown(value)}") from None
     fits = values.ndim == 0 or values.shape == (members,)
     require(fits, field, f"{values.numel()} values", f"a number or one for each of the {members} members")
     require(bool(torch.isfinite(values).all()), field, value, "finite")
+    require(low is None or bool((values >= (low or 0.0)).all()), field, value, f"at least {low}")
     return values.expand(members).clone()
 
 
@@ -53,7 +57,8 @@ class Population(VmapRecording, nn.Module, Generic[Template]):
     seeds       one per member
     init_scale  factor of the initial weight matrices (see `scale_weights`): a number, or one per member
     strategy    how members are computed together: "native" (the layers carry the member axis), "vmap" (any module),
-                "sequential" (one after another), or "auto": `train` measures and takes the fastest
+                "sequential" (one after another), or "auto": a fixed function of model, size and device, so that
+                the same run gives the same digits everywhere
 
     Calling a population on inputs shared by all members gives logits with the member axis first; with
     `per_member=True` the inputs have a member axis themselves. `record` and `patch` work on it as on one model.

@@ -9,9 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from sandlab.checking import checked_types
 from sandlab.errors import BadInput, choice, integer, number
 from sandlab.learning._engine.checkpoints import Checkpoint
 from sandlab.learning._engine.evaluation import Evaluate, evaluate, make_evaluation
+from sandlab.learning._engine.identity import fingerprint
 from sandlab.learning._engine.loop import Callback, Diverged, Loop, StopRule
 from sandlab.learning._engine.population_step import make_step
 from sandlab.learning._engine.precision import PRECISIONS
@@ -53,6 +55,7 @@ def _first(histories: list[History]) -> History:
 
 
 @one_or_many(_first)
+@checked_types
 def train(
     model: nn.Module,
     world: World,
@@ -112,20 +115,26 @@ def train(
     choice("nan", nan, ("raise", "continue"))
     choice("precision", precision, PRECISIONS)
     clip = None if clip is None else number("clip", clip, low=0.0)
+    if checkpoint is not None:
+        checkpoint = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+    if next(model.parameters(), None) is None:
+        raise BadInput(f"{type(model).__name__} has no weights to train")
     goal, device = as_objective(objective), next(model.parameters()).device
     members = len(model) if isinstance(model, Population) else 1
     chosen = make_optimizer(optimizer, OptimizerConfig((betas[0], betas[1]), momentum))
-    rates = per_member("lr", 1.0 if isinstance(chosen, TorchOptimizer) and chosen.own_rates else lr, members)
-    decays = per_member("weight_decay", weight_decay, members)
+    rates = per_member("lr", 1.0 if isinstance(chosen, TorchOptimizer) and chosen.own_rates else lr, members, low=0.0)
+    decays = per_member("weight_decay", weight_decay, members, low=0.0)
     average = None if ema is None else averaging(ema, steps)
     rule = UpdateRule(chosen, rates, decays, factors(schedule, steps, warmup), clip, average)
     separate = isinstance(model, Population) and data == "separate"
     source = Source(world, batch_size, rng, goal, device, members if separate else 0)
     evaluation = make_evaluation(evaluate, goal, device, members)
     plateau = schedule if isinstance(schedule, ReduceLROnPlateau) else None
-    # What the run of a checkpoint must share with this one, as far as it can be written down.
-    given = [value for value in (optimizer, ema, stop) if not callable(value)]
-    settings = repr((batch_size, rates.tolist(), decays.tolist(), data, betas, momentum, clip, plateau, keep, given))
+    settings = ""
+    if checkpoint is not None:  # what the run of a checkpoint must share with this one, besides what the loop knows
+        given = (optimizer, ema, stop, evaluate, plateau, precision)
+        numbers = (batch_size, rates.tolist(), decays.tolist(), data, betas, momentum, clip, keep, nan)
+        settings = f"{numbers}, {fingerprint(given)}"
     mode = model.training
     model.train()
     step = make_step(model, goal, rule)
@@ -140,7 +149,7 @@ def train(
             stop=stop,
             plateau=plateau,
             keep=keep,
-            checkpoint=Checkpoint(checkpoint) if isinstance(checkpoint, (str, Path)) else checkpoint,
+            checkpoint=checkpoint,
             settings=settings,
             nan=nan,
             precision=precision,

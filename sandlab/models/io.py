@@ -1,9 +1,13 @@
-"""Models on disk: a folder with `config.json` and `weights.safetensors`. Nothing is ever unpickled."""
+"""Models on disk: a folder with `config.json` and `weights.safetensors`. Nothing is ever unpickled.
+
+Both files change together: `config.json` names its weights by their SHA-256. A newer save puts its weights beside the
+older ones under a name made of that hash, replaces `config.json`, and only then moves the weights to their usual name;
+whenever it is killed, the folder holds a whole model, the older or the newer one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -13,7 +17,9 @@ import torch
 from torch import Tensor
 
 from sandlab import __version__
+from sandlab.checking import checked, sized
 from sandlab.errors import BadInput
+from sandlab.files import checksum, clear_parts, refuse_when_full, sync_folder, write_atomic
 from sandlab.models._parts.format_1 import translate
 from sandlab.models.base import Model, seeded
 from sandlab.registry import get, name_of
@@ -24,11 +30,12 @@ FORMAT = 2
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
 
+@checked
 def save(model: Model, folder: str | Path) -> Path:
     """Write a model's config and weights into `folder` (created if missing), replacing an older save.
 
     `config.json` holds the registry name, the options, the format, SandLab's version and the SHA-256 of the weights.
-    Each file is written under a temporary name and then renamed, so a reader never sees half a file.
+    A reader, or a crash at any moment, finds the older model or the newer one, whole.
     """
     from safetensors.torch import save as to_bytes
 
@@ -40,27 +47,33 @@ def save(model: Model, folder: str | Path) -> Path:
         "sandlab": __version__,
         "model": name,
         "config": dataclasses.asdict(model.config),
-        "weights_sha256": hashlib.sha256(data).hexdigest(),
+        "weights_sha256": checksum(data),
     }
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / WEIGHTS, data)
-    _write(folder / CONFIG, (json.dumps(about, indent=2) + "\n").encode())
+    folder = _writable(Path(folder))
+    beside = folder / _hashed(checksum(data))
+    write_atomic(beside, data)
+    write_atomic(folder / CONFIG, (json.dumps(about, indent=2) + "\n").encode())
+    os.replace(beside, folder / WEIGHTS)
+    sync_folder(folder)
+    _sweep(folder)
     return folder
 
 
+@checked
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Model:
     """The model that `save` wrote into `folder`, with the same options, weights and precision.
 
     >>> model.save("runs/mine"); twin = sl.models.load("runs/mine")
     """
     folder = Path(folder)
-    header = _read_header(folder / CONFIG)
-    name, options, weights = header.model, header.config, _read_weights(folder / WEIGHTS, header.weights_sha256)
+    header, weights = _read_both(folder)
+    name, options = header.model, header.config
     if header.format == 1:
         name, options, weights = translate(name, options, weights)
-    with seeded(0):  # drawn weights are replaced at once; the caller's generator stays where it was
-        model: Model = get("models", name)(**options)
+    # What the config asks for must be of the size of the weights: a few bytes of JSON could name any number.
+    most = 2**24 + 64 * sum(value.nbytes for value in weights.values())
+    with sized(f"the model that {folder / CONFIG} describes", most), seeded(0):
+        model: Model = get("models", name)(**options)  # drawn weights are replaced at once
     _check(folder, weights, model.state_dict())
     model.load_state_dict(weights, assign=True)
     return model.to(device)
@@ -76,13 +89,39 @@ class _Header:
     weights_sha256: str
 
 
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _writable(folder: Path) -> Path:
+    """The folder, made when missing; a file in its place is refused before anything is written."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"a model is saved into a folder, got the file {folder}")
+    with refuse_when_full(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _hashed(digest: str) -> str:
+    return f"weights-{digest[:16]}.safetensors"
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what saves that were killed left behind."""
+    for name in (CONFIG, WEIGHTS):
+        clear_parts(folder / name)
+    for path in folder.glob("weights-????????????????.safetensors"):
+        path.unlink(missing_ok=True)
+
+
+def _read_both(folder: Path) -> tuple[_Header, dict[str, Tensor]]:
+    """Config and weights that belong together, also in the middle of a save."""
+    for _ in range(2):  # again when a save went on between reading the config and its weights
+        header = _read_header(folder / CONFIG)
+        beside = folder / _hashed(header.weights_sha256)
+        for path in (beside, folder / WEIGHTS) if beside.exists() else (folder / WEIGHTS,):
+            data = _read(path)
+            if checksum(data) == header.weights_sha256:
+                return header, _weights(path, data)
+    raise BadInput(
+        f"{folder / WEIGHTS} is damaged: its contents are not those that {CONFIG} was written for; save it again"
+    )
 
 
 def _read(path: Path) -> bytes:
@@ -112,13 +151,10 @@ def _read_header(path: Path) -> _Header:
     return _Header(about["format"], about["model"], config, about["weights_sha256"])
 
 
-def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
+def _weights(path: Path, data: bytes) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load as from_bytes
 
-    data = _read(path)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise BadInput(f"{path} is damaged: its contents are not those that {CONFIG} was written for; save it again")
     try:
         return from_bytes(data)
     except SafetensorError as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
@@ -10,9 +11,12 @@ from typing import Any, Self, TypeAlias
 import torch
 from torch import Tensor
 
+from sandlab.checking import checked, refuse_beyond_memory
 from sandlab.errors import BadInput, integer, nearest, require
 
 __all__ = ["Batch", "Predictor", "World", "cross_entropy"]
+
+_MANY = 1 << 18  # examples from which on it is asked whether they fit into memory
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,21 @@ def cross_entropy(log_probs: Tensor, batch: Batch) -> Tensor:
     return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp(min=1)
 
 
+def _bounded(sample: Callable[..., Batch]) -> Callable[..., Batch]:
+    """`sample` with its arguments checked; one example tells whether very many fit into memory."""
+    draw = checked(sample)
+
+    @functools.wraps(draw)
+    def bounded(self: World, n: int, *, rng: torch.Generator) -> Batch:
+        if isinstance(n, int) and n > _MANY and isinstance(rng, torch.Generator):
+            one = draw(self, 1, rng=torch.Generator(rng.device).manual_seed(0))
+            tensors = [one.inputs, one.targets, one.mask, *one.truth.values()]
+            refuse_beyond_memory(f"a batch of {n} examples", 2.0 * n * sum(value.nbytes for value in tensors))
+        return draw(self, n, rng=rng)
+
+    return bounded
+
+
 Predictor: TypeAlias = Callable[[Batch], Tensor]
 """Log-probabilities of every class at every target of a batch."""
 
@@ -76,6 +95,14 @@ class World:
     A subclass gives `sample` and, where they make sense, `oracle`, `accepts`, `vocab`, `outputs` and `letters`,
     and checks its fields in `__post_init__` with the functions of `sandlab.errors`.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("oracle", "accepts", "render"):
+            if name in cls.__dict__:
+                setattr(cls, name, checked(cls.__dict__[name]))
+        if "sample" in cls.__dict__:
+            cls.sample = _bounded(cls.__dict__["sample"])  # type: ignore[method-assign]
 
     @property
     def vocab(self) -> int:
@@ -116,6 +143,7 @@ class World:
         """Membership: one bool for one string (time), one per row for many (example, time)."""
         raise NotImplementedError(f"{type(self).__name__} is not a language")
 
+    @checked
     def render(self, tokens: Tensor) -> str:
         """One example's tokens as text."""
         letters = self.letters

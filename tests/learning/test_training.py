@@ -197,18 +197,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path, optimize
             assert torch.equal(average, right.averaged[name])
 
 
-def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_refused(tmp_path) -> None:
-    file = tmp_path / "run.safetensors"
-    sl.learning.train(small(), Sums(), steps=4, rng=sl.rng(0), checkpoint=file)
-    with pytest.raises(BadInput, match="other settings"):
-        sl.learning.train(small(), Sums(), steps=4, rng=sl.rng(0), checkpoint=file, lr=0.1)
-    with pytest.raises(BadInput, match="another schedule"):
-        sl.learning.train(small(), Sums(), steps=4, rng=sl.rng(0), checkpoint=file, schedule="linear")
-    file.write_bytes(b"not a checkpoint")
-    with pytest.raises(BadInput, match="not a checkpoint"):
-        sl.learning.train(small(), Sums(), steps=4, rng=sl.rng(0), checkpoint=file)
-
-
 def test_stopped_members_freeze_and_the_others_go_on() -> None:
     def stop(step: int, metrics: dict[str, np.ndarray]) -> np.ndarray:
         return np.array([step >= 10, False])

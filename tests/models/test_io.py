@@ -62,6 +62,79 @@ def test_saving_again_replaces_the_older_save(saved: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == ["config.json", "weights.safetensors"]
 
 
+def crash_points(folder: Path, model: Transformer, tmp_path: Path) -> list[list[str]]:
+    """What lies in the folder after a crash before each call that changes the disk: a save, stopped again and again."""
+    import os
+    import shutil
+
+    class Crash(BaseException):
+        pass
+
+    found = []
+    for number in range(100):
+        copy, calls = tmp_path / f"copy-{number}", iter(range(10**6))
+        if folder.exists():
+            shutil.copytree(folder, copy)
+        real = {name: getattr(os, name) for name in ("replace", "fsync", "mkdir", "open", "unlink")}
+
+        def stopping(name, *args, calls=calls, number=number, real=real, **options):
+            if next(calls) == number:
+                raise Crash
+            return real[name](*args, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in real:
+                patch.setattr(os, name, lambda *args, name=name, **options: stopping(name, *args, **options))
+            try:
+                save(model, copy)
+                return found
+            except Crash:
+                pass
+        found.append(copy)
+    return found
+
+
+def test_a_save_that_is_stopped_at_any_moment_leaves_the_older_or_the_newer_model(saved: Path, tmp_path: Path) -> None:
+    """D11."""
+    older, newer = load(saved), Transformer(vocab=5, length=7, width=8)
+    points = crash_points(saved, newer, tmp_path)
+    assert len(points) >= 6
+    for folder in points:
+        assert load(folder).config in (older.config, newer.config)
+        save(newer, folder)
+        assert sorted(path.name for path in folder.iterdir() if path.suffix != ".part") == [
+            "config.json",
+            "weights.safetensors",
+        ]
+    assert {load(folder).config for folder in points} == {newer.config}
+
+
+def test_the_first_save_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    """D11."""
+    model = Transformer(vocab=5, length=7, width=8)
+    for folder in crash_points(tmp_path / "none", model, tmp_path):
+        if (folder / "config.json").exists():
+            assert load(folder).config == model.config
+        else:
+            with pytest.raises(BadInput, match=r"config.json is missing"):
+                load(folder)
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """D7: `compile --save /dev/null`."""
+    with pytest.raises(BadInput, match="into a folder, got the file /dev/null"):
+        Transformer(vocab=5, length=7, width=8).save("/dev/null")
+
+
+@pytest.mark.parametrize("option", ["width", "vocab", "length", "layers"])
+def test_sizes_in_a_config_are_checked_before_memory_is_taken(saved: Path, option: str) -> None:
+    """A config that asks for far more than its weights hold."""
+    config = json.loads((saved / "config.json").read_text())["config"]
+    edit(saved, config=config | {option: 2**30})
+    with pytest.raises(BadInput):
+        load(saved)
+
+
 def test_loading_leaves_the_global_generator_where_it_was(saved: Path) -> None:
     before = torch.get_rng_state()
     load(saved)

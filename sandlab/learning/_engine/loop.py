@@ -15,6 +15,7 @@ from torch import Tensor
 from sandlab.errors import BadInput
 from sandlab.learning._engine.checkpoints import Checkpoint, restore, save
 from sandlab.learning._engine.evaluation import Evaluation, Metrics
+from sandlab.learning._engine.identity import run_identity
 from sandlab.learning._engine.precision import computing
 from sandlab.learning._engine.scratch import OutOfTime, out_of_time
 from sandlab.learning._engine.sources import Source
@@ -93,6 +94,7 @@ class Loop:
         self.trackers = self._trackers(slots)
         self._source_begun, self._source_start = 0, self.source.rng.get_state()
         self._checked, self._read, self._text, self.saved = 0, 0.0, "", time.monotonic()
+        self.identity: dict[str, str] = {}
 
     def _trackers(self, slots: int) -> dict[str, Tracker]:
         found: dict[str, Tracker] = {}
@@ -112,11 +114,14 @@ class Loop:
         with self._bar(show) as bar, torch.random.fork_rng(devices=devices), computing(self.precision, self.device):
             # Dropout draws from torch's own generator: the run's seed decides it, and nothing outside is disturbed.
             torch.manual_seed(self.source.rng.initial_seed() & 0x7FFFFFFFFFFFFFFF)
-            resumed = self.checkpoint is not None and restore(self, Path(self.checkpoint.path))
+            self.step.choose_strategy(self.source)
+            if self.checkpoint is not None:
+                self.identity = run_identity(self)
+                restore(self, self.checkpoint)
             self._checked = self.done
             if self.queue is not None:
                 self._fill(self.queue)
-            self._prepare(resumed)
+            self._prepare()
             while True:
                 self._evaluate_if_due()
                 if self.queue is not None and self._exchange(self.queue, bar):
@@ -138,12 +143,10 @@ class Loop:
         """Which slots hold a member that is not done."""
         return (self.members >= 0) & (self.stopped_at < 0) & (self.done - self.begun < self.limit)
 
-    def _prepare(self, resumed: bool) -> None:
-        """Settle how updates are computed (a resumed run goes on as it began), compile and record them."""
+    def _prepare(self) -> None:
+        """Compile updates and record them."""
         if not self.moving.any():
             return
-        if not resumed:
-            self.step.choose_strategy(self.source, self.done)
         if self.step.on_gpu and not self.step.objective.reads_activations:
             self.step.fuse_attention()
         if self.compile:

@@ -1,4 +1,4 @@
-"""The update of a population, computed in the fastest of three ways; all agree up to rounding.
+"""The update of a population, computed in one of three ways; all agree up to rounding.
 
 native       the layers of one module carry the members' stacked weights
 vmap         `torch.vmap` of a module that knows nothing of members
@@ -8,8 +8,6 @@ sequential   one member after another
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +17,12 @@ from sandlab.learning._engine.sources import Source
 from sandlab.learning._engine.step import ModelStep, Step, UpdateRule
 from sandlab.learning.objectives import Forward, MemberBatch, Objective
 from sandlab.learning.population import Population
-from sandlab.models.base import Model
 from sandlab.worlds.base import Batch
 
-__all__ = ["PopulationStep", "chosen_strategies", "make_step"]
+__all__ = ["LARGE", "PopulationStep", "make_step"]
+
+# Weights of one member from which on, on a CPU, members are computed one after another.
+LARGE = 20_000
 
 
 def make_step(model: nn.Module, objective: Objective, rule: UpdateRule) -> Step:
@@ -116,8 +116,12 @@ class PopulationStep(Step):
             fixed[name].data = value[index]
         return module, [named[name] for name in views], [view[index] for view in self.gradient_views]
 
-    def choose_strategy(self, source: Source, number: int) -> None:
-        """As the population says; "auto" on a CPU: without a member axis for one member, else what proves fastest."""
+    def choose_strategy(self, source: Source) -> None:
+        """As the population says; "auto" is a fixed function of the model, its size and the device.
+
+        On a CPU small members are computed together, where what counts is the number of calls, and large ones one after
+        another, where it is the number of multiplications.
+        """
         population = self.population
         together = "native" if population.carries_members else "vmap"
         if population.strategy == "native" != together:
@@ -127,21 +131,22 @@ class PopulationStep(Step):
             self.strategy = population.strategy
         elif self.on_gpu or population.hooked:
             self.strategy = together
-        elif len(self) == 1:
+        elif len(self) == 1 or sum(self.layout.widths) > LARGE:
             self.strategy = "sequential"
         else:
-            self.strategy = self._fastest(together, source.peek(number))
+            self.strategy = together if together == "native" or self._vmap_works(source.peek(0)) else "sequential"
 
-    def _fastest(self, together: str, batch: Batch) -> str:
-        template, shape = self.population.template, tuple(batch.inputs.shape)
-        config = repr(template.config) if isinstance(template, Model) else ""
-        key = (type(template), config, tuple(self.layout.widths), len(self), shape, torch.get_num_threads())
-        if key not in _measured:
-            few = min(len(self), 4)
-            self.strategy = together
-            in_turn, jointly = _race(lambda: self._in_turn(batch, 0, few), lambda: self.compute(batch))
-            _measured[key] = "sequential" if in_turn * len(self) / few <= jointly else together
-        return _measured[key]
+    def _vmap_works(self, batch: Batch) -> bool:
+        """Whether `vmap` can batch every operation of the module; one after another always works."""
+        state = torch.get_rng_state()
+        self.strategy = "vmap"
+        try:
+            self.compute(batch)
+        except (RuntimeError, NotImplementedError):
+            return False
+        finally:
+            torch.set_rng_state(state)
+        return True
 
     def replace_member(self, index: int, model: nn.Module, lr: float, decay: float, limit: int) -> None:
         """Replace a member by another model, with a fresh optimiser and its clock at zero."""
@@ -156,37 +161,3 @@ class PopulationStep(Step):
     def rest(self, index: int) -> None:
         """Nothing trains at this index for now."""
         self.clock[index], self.live[index] = 0, False
-
-
-_measured: dict[tuple[object, ...], str] = {}
-
-
-def chosen_strategies() -> list[str]:
-    """How populations were computed in this process, in the order in which it was measured."""
-    return list(_measured.values())
-
-
-def _race(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """Shortest times of two computations that take turns; infinite for the second when it fails.
-
-    On one thread CPU time is counted, so that other work on the machine does not decide.
-    """
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    state = torch.get_rng_state()
-    best = [float("inf"), float("inf")]
-    begun = time.perf_counter()
-    for attempt in range(9):
-        for index, compute in enumerate((first, second)):
-            start = clock()
-            try:
-                compute()
-            except (RuntimeError, NotImplementedError):
-                if index == 0:
-                    raise
-                return 0.0, float("inf")  # vmap cannot batch every operation; one after another always works
-            if attempt:
-                best[index] = min(best[index], clock() - start)
-        if attempt >= 2 and time.perf_counter() - begun > 0.5:
-            break
-    torch.set_rng_state(state)
-    return best[0], best[1]

@@ -1,0 +1,349 @@
+"""The door: one validator that reads what is allowed from the annotations, for everything that users call.
+
+`@checked` refuses at once arguments that the signature does not have, flags that are not flags and numbers that are not
+numbers. What goes wrong further inside is explained by the first argument that does not fit its annotation. Requests that
+no memory can hold are refused with the number of bytes.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import functools
+import inspect
+import math
+import os
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sandlab.errors import BadInput, nearest, shown
+
+__all__ = ["available_bytes", "checked", "checked_types", "fits", "in_words", "refuse_beyond_memory", "sized"]
+
+Thing = TypeVar("Thing")
+_LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
+_VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
+_TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
+_BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
+_NO_ROOM = (
+    "can't allocate memory",
+    "out of memory",
+    "Storage size calculation",
+    "Unable to allocate",
+    "Maximum allowed",
+)
+
+
+def checked(thing: Thing) -> Thing:
+    """A function, or a class by its constructor, whose arguments are checked against their annotations."""
+    if isinstance(thing, type):
+        init = thing.__init__
+        if not getattr(init, "__checked__", False) and "__init__" in thing.__dict__:
+            thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing)  # type: ignore[method-assign,misc]
+        return thing
+    return _guard(thing, thing.__name__) if isinstance(thing, types.FunctionType) else thing  # type: ignore[return-value]
+
+
+def checked_types(function: Thing) -> Thing:
+    """The same for functions that run code of the user (models, callbacks): errors of values stay what they are."""
+    assert isinstance(function, types.FunctionType)
+    return _guard(function, function.__name__, values=False)  # type: ignore[return-value]
+
+
+def _guard(
+    function: Callable[..., Any], name: str, skip: int = 0, owner: type | None = None, values: bool = True
+) -> Callable[..., Any]:
+    signature = inspect.signature(function)
+    plan: list[tuple[str, Any, bool]] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if not plan:
+            hints = _hints(function, owner)
+            plan.extend((each, hints.get(each, Any), _simple(hints.get(each, Any))) for each in signature.parameters)
+        given = _bind(signature, name, skip, args, options)
+        for field, hint, simple in plan[skip:]:
+            if simple and field in given and not fits(hint, given[field]):
+                raise BadInput(_refusal(field, hint, given[field]))
+        try:
+            return function(*args, **options)
+        except BadInput:
+            raise
+        except (*_VALUES, *_TYPES) as problem:
+            _explain(problem, name, plan[skip:], given, values)
+            raise
+
+    call.__checked__ = True  # type: ignore[attr-defined]
+    return call
+
+
+def _bind(
+    signature: inspect.Signature, name: str, skip: int, args: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, Any]:
+    try:
+        return signature.bind(*args, **options).arguments
+    except TypeError as problem:
+        known = list(signature.parameters)[skip:]
+        for each in options:
+            if each not in known:
+                hint = nearest(each, known) or f"it has {', '.join(known)}"
+                raise BadInput(f"{name} has no option {each!r}: {hint}") from None
+        raise BadInput(f"{name}: {problem}") from None
+
+
+def _explain(
+    problem: Exception, name: str, plan: list[tuple[str, Any, bool]], given: dict[str, Any], values: bool
+) -> None:
+    """Say which argument is to blame, if it can be told; an error of another kind stays what it is."""
+    for field, hint, _ in plan:
+        if field in given and not fits(hint, given[field]):
+            raise BadInput(_refusal(field, hint, given[field])) from problem
+    text, own = str(problem), type(problem).__module__.partition(".")[0] not in ("builtins", "numpy")
+    if own:  # torch's out-of-memory on a GPU may pass; the others say themselves what they are
+        return
+    if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
+        raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
+    if values and isinstance(problem, _VALUES) and not isinstance(problem, _TYPES):
+        raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
+
+
+def _size_in(text: str) -> str:
+    found = _BYTES.search(text)
+    size = f"{int(found[1]):,} bytes" if found else text.splitlines()[0][:120] if text else ""
+    return f": it needs {size}" if found else f" ({size})" if size else ""
+
+
+def _listed(given: dict[str, Any]) -> str:
+    words = [f"{name}={shown(value)[:60]}" for name, value in given.items() if name not in ("self", "rng")]
+    return ", ".join(words[:6]) or "these arguments"
+
+
+def fits(hint: Any, value: object) -> bool:
+    """Whether a value has the type of an annotation; what an annotation leaves open fits always."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if Path in inside and isinstance(value, str):
+            return _names_a_file(value)
+        return any(fits(option, value) for option in inside)
+    if origin is typing.Literal:
+        return any(type(value) is type(option) and value == option for option in inside)
+    if origin is typing.Annotated:
+        return fits(inside[0], value)
+    if hint in _PLAIN:
+        return _PLAIN[hint](value)
+    if hint is collections.abc.Callable or origin is collections.abc.Callable:
+        return callable(value)
+    if origin is type:
+        return isinstance(value, type)
+    if origin is not None:
+        return _holds(origin, inside, value)
+    if _open(hint):
+        return True
+    return _is_instance(value, hint)
+
+
+def in_words(hint: Any) -> str:
+    """What an annotation allows, for a sentence."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(in_words(option) for option in inside))
+    if origin is typing.Literal:
+        return "one of " + ", ".join(map(repr, inside))
+    if hint in _WORDS:
+        return _WORDS[hint]
+    if origin is collections.abc.Callable or hint is collections.abc.Callable:
+        return "a function"
+    if origin is not None and isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
+        return "a dictionary"
+    if origin is not None and inside:
+        kinds = dict.fromkeys(in_words(kind) for kind in inside if kind is not Ellipsis)
+        return f"a list of {' and '.join(kinds)}"
+    if hasattr(hint, "dims"):
+        return f"a tensor {hint.__name__}"
+    return f"a {getattr(hint, '__name__', hint)}"
+
+
+@contextmanager
+def sized(name: str, most: int | None = None) -> Iterator[None]:
+    """Refuse tensors of more than `most` bytes (None: than are free) before they are made."""
+    from torch.overrides import TorchFunctionMode
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, call: Any, kinds: Any, args: Any = (), options: Any = None) -> Any:
+            if getattr(call, "__name__", "") in _MAKERS:
+                refuse_beyond_memory(name, 4 * _count(args, options or {}), most)
+            return call(*args, **(options or {}))
+
+    with Watch():
+        yield
+
+
+def refuse_beyond_memory(name: str, size: float, most: int | None = None) -> None:
+    """Refuse what needs more bytes than the machine has free, or than `most`."""
+    if most is not None and size > most:
+        raise BadInput(f"{name} needs {size:,.0f} bytes, and no more than {most:,} are expected")
+    if size >= 2**28 and size > (free := available_bytes()):
+        raise BadInput(f"{name} needs {size:,.0f} bytes, and {free:,} are free: take smaller sizes")
+
+
+def available_bytes() -> int:
+    """Memory of this machine that is free, or what the process may still take."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        with open("/proc/meminfo", encoding="utf-8") as file:
+            free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+        return min(free, limit) if limit > 0 else free
+    except (OSError, StopIteration, ImportError):  # not Linux
+        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
+
+
+_MAKERS = {"empty", "zeros", "ones", "full", "rand", "randn", "randint", "eye", "tril", "triu"}
+
+
+def _count(args: Sequence[Any], options: Mapping[str, Any]) -> float:
+    """Elements of the tensor that a factory is asked for."""
+    sizes = options.get("size", args[0] if args and isinstance(args[0], (tuple, list)) else args)
+    sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
+    numbers = [float(size) for size in sizes if isinstance(size, int)]
+    return math.prod(numbers) if numbers else 0.0
+
+
+def _refusal(field: str, hint: Any, value: object) -> str:
+    kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in _PLAIN else ""
+    text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
+    generator = getattr(hint, "__name__", "") == "Generator"
+    return text + (": use rng=sl.rng(0)" if generator else "")
+
+
+def _hints(function: Callable[..., Any], owner: type | None) -> dict[str, Any]:
+    """Parameter → annotation; one that cannot be resolved (names imported for type checkers alone) allows anything."""
+    found: dict[str, Any] = {}
+    if owner is not None and dataclasses.is_dataclass(owner):
+        for kind in reversed(owner.__mro__):
+            found |= _resolved(inspect.get_annotations(kind), vars(sys.modules[kind.__module__]))
+        return found
+    inner = inspect.unwrap(function)
+    return _resolved(getattr(inner, "__annotations__", {}), getattr(inner, "__globals__", {}))
+
+
+def _resolved(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for field, annotation in annotations.items():
+        holder = types.SimpleNamespace(__annotations__={field: annotation})
+        try:
+            found |= typing.get_type_hints(holder, globalns=names)
+        except Exception:
+            found[field] = Any
+    return found
+
+
+def _simple(hint: Any) -> bool:
+    """Whether the annotation speaks of plain values alone: these are checked at every call."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return all(_simple(option) for option in typing.get_args(hint))
+    return hint in (bool, int, float, type(None), None) or typing.get_origin(hint) is typing.Literal
+
+
+def _holds(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
+    """Containers: their kind and, of lists, tuples and dictionaries, every item."""
+    if not isinstance(origin, type):
+        return True
+    if issubclass(origin, collections.abc.Mapping):
+        if not isinstance(value, Mapping):
+            return False
+        return len(inside) != 2 or all(fits(inside[0], k) and fits(inside[1], v) for k, v in value.items())
+    if origin in (tuple, list) or origin.__module__ == "collections.abc":
+        return _is_row(origin, inside, value)
+    return isinstance(value, origin)
+
+
+def _is_row(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+        return False
+    if getattr(value, "ndim", 1) == 0:  # a tensor of one number has __iter__ and nothing to iterate over
+        return False
+    if not isinstance(value, (tuple, list)) or not inside:
+        return True
+    if origin is tuple and Ellipsis not in inside:
+        return len(value) == len(inside) and all(map(fits, inside, value))
+    return all(fits(inside[0], item) for item in value)
+
+
+def _open(hint: Any) -> bool:
+    """Whether an annotation does not say what a value must be."""
+    return hint in (Any, object, inspect.Parameter.empty) or not isinstance(hint, type) or _is_protocol(hint)
+
+
+def _is_protocol(hint: Any) -> bool:
+    return bool(getattr(hint, "_is_protocol", False))
+
+
+def _is_instance(value: object, kind: type) -> bool:
+    try:
+        return isinstance(value, kind)
+    except Exception:  # annotations of shapes that need the others
+        return True
+
+
+def _is_whole(value: object) -> bool:
+    return _number_of(value, "iu", (int,)) and -_LARGEST <= int(value) < _LARGEST  # type: ignore[call-overload]
+
+
+def _is_real(value: object) -> bool:
+    if not _number_of(value, "iuf", (int, float)):
+        return False
+    try:
+        return not math.isnan(float(value))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
+def _number_of(value: object, kinds: str, plain: tuple[type, ...]) -> bool:
+    """A Python number, or one of numpy's (a scalar, not an array)."""
+    if isinstance(value, bool):
+        return False
+    scalar = type(value).__module__ == "numpy" and not hasattr(value, "__len__") and getattr(value, "ndim", 1) == 0
+    return isinstance(value, plain) or (scalar and value.dtype.kind in kinds)  # type: ignore[attr-defined]
+
+
+def _names_a_file(value: object) -> bool:
+    try:
+        return "\0" not in str(value) and bool(os.fsencode(str(value)) or True)
+    except UnicodeError:
+        return False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value[:10_000])
+
+
+_PLAIN: dict[Any, Callable[[object], bool]] = {
+    bool: lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"),
+    int: _is_whole,
+    float: _is_real,
+    str: _is_text,
+    None: lambda value: value is None,
+    type(None): lambda value: value is None,
+    Path: lambda value: isinstance(value, Path) and _names_a_file(value),
+    tuple: lambda value: _is_row(tuple, (), value),
+    list: lambda value: _is_row(list, (), value),
+}
+_WORDS: dict[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    None: "None",
+    type(None): "None",
+    Path: "the path of a file",
+    tuple: "a list",
+    list: "a list",
+}
