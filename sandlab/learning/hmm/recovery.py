@@ -63,8 +63,13 @@ def recover_hmm(
 
 
 def as_valid_hmm(emissions: np.ndarray, transitions: np.ndarray) -> HMM:
-    """The HMM nearest in spirit to noisy estimates: negative entries clipped, O normalised, T by Sinkhorn."""
+    """The HMM nearest in spirit to noisy estimates: negative entries clipped, O normalised, T by Sinkhorn.
+
+    What is no number counts as negative; a column of O without a positive entry becomes uniform.
+    """
+    emissions, transitions = np.nan_to_num(emissions), np.nan_to_num(transitions)
     clipped, logits = np.maximum(emissions, 0), np.log(np.maximum(transitions, 1e-9))
+    clipped = np.where(clipped.sum(0) > 0, clipped, 1.0)
     return make_hmm(clipped / clipped.sum(0), sinkhorn(torch.from_numpy(logits), 500).numpy())
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from sandlab.errors import choice, integer
 from sandlab.learning.hmm.tensors import jennrich
@@ -62,44 +64,52 @@ class EMResult:
 
 
 def expectation_maximisation(
-    counts: Int[np.ndarray, "*tokens"], states: int, rng: np.random.Generator, iterations: int = 200
+    counts: Int[np.ndarray, "*tokens"],
+    states: int,
+    rng: np.random.Generator,
+    iterations: int = 200,
+    *,
+    device: str = "cpu",
 ) -> EMResult:
     """Baum–Welch on the counts of all strings of one length: maximum likelihood of (O, T) with a uniform start.
 
     Every different string is handled once, weighted by its count; forward and backward messages are batched.
     """
     integer("iterations", iterations, low=1)
-    d, length = counts.shape[0], counts.ndim
-    strings = np.stack([each.ravel() for each in np.indices(counts.shape)], 1)
-    weight = counts.ravel() / counts.sum()
-    strings, weight = strings[weight > 0], weight[weight > 0]
-    emissions, transitions = rng.dirichlet(np.ones(d), states).T, rng.dirichlet(np.full(states, 2.0), states).T
+    d = counts.shape[0]
+    seen = np.argwhere(counts > 0)
+    strings = torch.from_numpy(seen).to(device)
+    weight = torch.from_numpy(counts[tuple(seen.T)] / counts.sum()).to(device)
+    emissions, transitions = (
+        torch.from_numpy(rng.dirichlet(np.full(size, spread), states).T.copy()).to(device)
+        for size, spread in ((d, 1.0), (states, 2.0))
+    )
     curve = []
     for _ in range(iterations):
-        forward, backward = _messages(strings, emissions, transitions)
-        likelihood = forward[:, -1].sum(1)
-        curve.append(float(weight @ np.log(likelihood)))
-        scaled = (weight / likelihood)[:, None]
-        posterior = forward * backward * scaled[:, None]
-        pairs = sum(
-            (scaled * emissions[strings[:, time + 1]] * backward[:, time + 1]).T @ forward[:, time]
-            for time in range(length - 1)
-        )
-        transitions = transitions * pairs
-        transitions = transitions / transitions.sum(0)
-        emissions = np.stack([posterior[strings == token].sum(0) for token in range(d)])
-        emissions = np.maximum(emissions, 1e-12) / np.maximum(emissions, 1e-12).sum(0)
-    return EMResult(make_hmm(emissions, transitions), np.asarray(curve))
+        emissions, transitions, value = _improved(strings, weight, emissions, transitions)
+        curve.append(value)
+    return EMResult(make_hmm(emissions.cpu().numpy(), transitions.cpu().numpy()), np.asarray(curve))
 
 
-def _messages(strings: np.ndarray, emissions: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _improved(strings: Tensor, weight: Tensor, emissions: Tensor, transitions: Tensor) -> tuple[Tensor, Tensor, float]:
+    """One iteration: expected numbers of emissions and transitions, normalised; and the log-likelihood before it."""
+    forward, backward = _messages(strings, emissions, transitions)
+    likelihood = forward[:, -1].sum(1)
+    scaled = (weight / likelihood)[:, None]
+    posterior = forward * backward * scaled[:, None]
+    later = emissions[strings[:, 1:]] * backward[:, 1:] * scaled[:, None]
+    moved = transitions * torch.einsum("nth,ntg->hg", later, forward[:, :-1])
+    shown = torch.zeros_like(emissions).index_add_(0, strings.flatten(), posterior.flatten(0, 1)).clamp(min=1e-12)
+    return shown / shown.sum(0), moved / moved.sum(0), float(weight @ likelihood.log())
+
+
+def _messages(strings: Tensor, emissions: Tensor, transitions: Tensor) -> tuple[Tensor, Tensor]:
     """Forward messages P(x_1…x_t, h_t) and backward messages P(x_{t+1}… | h_t) of every string."""
-    length, states = strings.shape[1], len(transitions)
-    forward = np.empty((len(strings), length, states))
-    backward = np.ones_like(forward)
-    forward[:, 0] = emissions[strings[:, 0]] / states
+    shown, length = emissions[strings], strings.shape[1]
+    forward, backward = torch.empty_like(shown), torch.ones_like(shown)
+    forward[:, 0] = shown[:, 0] / len(transitions)
     for time in range(1, length):
-        forward[:, time] = emissions[strings[:, time]] * (forward[:, time - 1] @ transitions.T)
+        forward[:, time] = shown[:, time] * (forward[:, time - 1] @ transitions.T)
     for time in range(length - 2, -1, -1):
-        backward[:, time] = (emissions[strings[:, time + 1]] * backward[:, time + 1]) @ transitions
+        backward[:, time] = (shown[:, time + 1] * backward[:, time + 1]) @ transitions
     return forward, backward

@@ -26,7 +26,7 @@ from sandlab.studies.hmm import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.hmm.doubly_stochastic import circulant
 from sandlab.worlds.hmm.instances import make_ghmm, random_ghmm, random_hmm
-from sandlab.worlds.hmm.twins import householder_transitions, reflected_ghmm
+from sandlab.worlds.hmm.twins import householder, reflected_ghmm
 
 PAIRS = (("2|1",), ("3|1",), ("2|1", "1|2"), ("2|1", "3|1"), ("2|1", "1|2", "3|1", "1|3"))
 TASKS = (*PAIRS, *((each,) for each in shared.TWO))
@@ -104,7 +104,8 @@ def recover_all(job: Seed) -> Found:
             one_sided.append(min(parameter_error(ghmm, each.means, each.transitions).largest for each in found))
         found = read_ghmm_two_tokens(lambda x, m=ghmm: m.predictor("1x3|2", x), "1x3|2", d, k, seed=job.seed)
         candidates.setdefault(k == 2, []).append(sum(each.accepted for each in found))
-        mirror.append(float(np.abs(householder_transitions(ghmm).sum(0) + 1).max()))
+        forced = np.linalg.pinv(householder(ghmm.M)) @ source_g.M @ source_g.T
+        mirror.append(float(np.abs(forced.sum(0) + 1).max()))
     wrong = settings.other
     return Found(
         max(errors),

@@ -1,7 +1,9 @@
 """Triples of tokens give the parameters at the usual rate: tables, tensors, maximum likelihood.
 
 n triples of `hmm-canon` become a table of conditional frequencies, Jennrich's algorithm its factors, and these (O,
-T). The error falls like n^(−1/2) for each of the three tasks. Counts are streamed: memory does not depend on n.
+T). The error falls like n^(−1/2) for each of the three tasks. Counts are streamed: memory does not depend on n. The
+references are the joint moments of three tokens and maximum likelihood (EM). Mixing the columns of O, or of T, with
+their mean makes them less distinct: the error grows as the smallest singular value falls.
 
 The null shuffles the three tokens of every triple independently (their joint becomes a product), which leaves nothing
 to decompose.
@@ -18,22 +20,30 @@ from sandlab import figures
 from sandlab.learning.hmm.recovery import parameter_error, recover_hmm
 from sandlab.learning.hmm.samples import conditional_table, expectation_maximisation, joint_moment_hmm
 from sandlab.random import rng
-from sandlab.studies.claims import Mean, Slope
+from sandlab.studies.claims import Mean, NotMeasured, Slope
 from sandlab.studies.hmm import _shared as shared
 from sandlab.studies.study import Lab, Study
-from sandlab.worlds.hmm.instances import random_hmm
+from sandlab.worlds.hmm.instances import make_hmm, random_hmm
 from sandlab.worlds.hmm.models import HMM
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Sample sizes and seeds; d, k of a random model when they are not 4 and 3; em: iterations of the reference."""
+    """Sample sizes and seeds; d, k of a random model when they are not 4 and 3; em: iterations of the reference.
 
-    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    sweeps     of alternating least squares after Jennrich's algorithm
+    mixes      shares of the mean column that are mixed into O, or into T, at the size `mixed_size`
+    shuffled   tokens are independent (the null)
+    """
+
+    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)
     seeds: int = 8
     d: int = 4
     k: int = 3
     em: int = 200
+    sweeps: int = 0
+    mixes: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6)
+    mixed_size: int = 1_000_000
     shuffled: bool = False
 
 
@@ -42,14 +52,22 @@ class Draw:
     settings: Settings
     size: int
     seed: int
+    device: str = "cpu"
+    mix_emissions: float = 0.0
+    mix_transitions: float = 0.0
 
 
 @dataclass(frozen=True)
 class Results:
-    """Frobenius errors of (O, T): axes size, seed, method (three tasks, joint moments, EM), parameter."""
+    """Frobenius errors of (O, T): axes size, seed, method (three tasks, joint moments, EM), parameter.
+
+    condition   smallest singular values of O and of T along both sweeps; mixed: errors, axes sweep, mix, seed, task
+    """
 
     sizes: tuple[int, ...]
     errors: np.ndarray
+    condition: np.ndarray
+    mixed: np.ndarray
 
 
 QUICK = Settings()
@@ -60,35 +78,60 @@ study = Study(
     source=shared.SOURCE,
     at="Theorem 7",
     quick=QUICK,
-    full=Settings(sizes=(10**6, 10**7, 10**8, 10**9), d=64, k=16, em=100),
+    full=Settings(sizes=(10**6, 10**7, 10**8, 10**9), d=64, k=16, em=100, sweeps=50, mixed_size=10**8),
     null=replace(QUICK, shuffled=True),
 )
 
 
-def estimate(job: Draw) -> np.ndarray:
-    """Errors of every method on one sample."""
+def model(job: Draw) -> HMM:
     settings = job.settings
     hmm = HMM() if (settings.d, settings.k) == (4, 3) else random_hmm(settings.d, settings.k, np.random.default_rng(0))
-    counts = hmm.string_counts(job.size, rng=rng(job.seed, "triples", job.size))
-    if settings.shuffled:
-        one = hmm.O.mean(1)
-        counts = (
-            np.random.default_rng(job.seed)
-            .multinomial(job.size, np.einsum("a,b,c->abc", one, one, one).ravel())
-            .reshape(counts.shape)
-        )
-    found = [recover_hmm(conditional_table(counts, task), task, settings.k, clean=True) for task in shared.TWO]
-    moments = joint_moment_hmm(counts, settings.k)
-    em = expectation_maximisation(counts, settings.k, np.random.default_rng(job.seed), settings.em).model
-    errors = [parameter_error(hmm, *each) for each in (*found, (moments.O, moments.T), (em.O, em.T))]
+    emissions, transitions = (
+        (1 - mix) * matrix + mix * matrix.mean(1, keepdims=True)
+        for matrix, mix in ((hmm.O, job.mix_emissions), (hmm.T, job.mix_transitions))
+    )
+    return make_hmm(emissions, transitions)
+
+
+def counted(job: Draw, hmm: HMM) -> np.ndarray:
+    """Counts of triples; on the null the three tokens of a triple are independent."""
+    if not job.settings.shuffled:
+        return hmm.string_counts(job.size, rng=rng(job.seed, "triples", job.size, device=job.device))
+    one = hmm.O.mean(1)
+    law = np.einsum("a,b,c->abc", one, one, one)
+    return np.random.default_rng(job.seed).multinomial(job.size, law.ravel()).reshape(law.shape)
+
+
+def estimate(job: Draw) -> np.ndarray:
+    """Errors of every method on one sample."""
+    settings, hmm = job.settings, model(job)
+    counts, k = counted(job, hmm), settings.k
+    found = [
+        recover_hmm(conditional_table(counts, task), task, k, clean=True, sweeps=settings.sweeps) for task in shared.TWO
+    ]
+    if not job.mix_emissions and not job.mix_transitions:
+        start = np.random.default_rng(job.seed)
+        em = expectation_maximisation(counts, k, start, settings.em, device=job.device).model
+        found += [(each.O, each.T) for each in (joint_moment_hmm(counts, k, sweeps=settings.sweeps), em)]
+    errors = [parameter_error(hmm, *each) for each in found]
     return np.array([[each.means_frobenius, each.transitions_frobenius] for each in errors])
 
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    jobs = [Draw(settings, size, seed) for size in settings.sizes for seed in range(settings.seeds)]
-    found = np.array(lab.map(estimate, jobs))
-    return Results(settings.sizes, found.reshape(len(settings.sizes), settings.seeds, len(METHODS), 2))
+    jobs = [Draw(settings, size, seed, lab.device) for size in settings.sizes for seed in range(settings.seeds)]
+    found = np.array(lab.map(estimate, jobs)).reshape(len(settings.sizes), settings.seeds, len(METHODS), 2)
+    swept = [
+        Draw(settings, settings.mixed_size, seed, lab.device, mix if first else 0.0, 0.0 if first else mix)
+        for first in (True, False)
+        for mix in settings.mixes
+        for seed in range(settings.seeds)
+    ]
+    mixed = np.array([each[:3].max(1) for each in lab.map(estimate, swept, label="conditioning")])
+    condition = [[float(np.linalg.svd(m)[1][-1]) for m in (model(job).O, model(job).T)] for job in swept]
+    shape = 2, len(settings.mixes), settings.seeds
+    singular = np.array(condition).reshape(*shape, 2)[:, :, 0]
+    return Results(settings.sizes, found, np.stack([singular[0, :, 0], singular[1, :, 1]]), mixed.reshape(*shape, 3))
 
 
 def points(results: Results, method: int) -> np.ndarray:
@@ -129,17 +172,47 @@ def slope_last(results: Results) -> np.ndarray:
 def error_at_a_million(results: Results) -> np.ndarray:
     """A million triples suffice for errors below 0.03.
 
-    Largest Frobenius error of O and T over the three tasks at the largest size.
+    Largest Frobenius error of O and T over the three tasks at 10⁶ triples.
     """
-    return results.errors[-1, :, :3].max((1, 2))
+    if 1_000_000 not in results.sizes:
+        raise NotMeasured("no sample has a million triples")
+    return results.errors[results.sizes.index(1_000_000), :, :3].max((1, 2))
+
+
+def conditioning(results: Results, sweep: int) -> np.ndarray:
+    """Rows (log σ_min, log of the largest error over the three tasks), one per seed and mix."""
+    errors = np.log(results.mixed[sweep].max(-1))
+    return np.stack([np.repeat(np.log(results.condition[sweep]), errors.shape[1]), errors.ravel()], 1)
+
+
+@study.claim(Slope(below=-0.5))
+def similar_emissions_are_harder(results: Results) -> np.ndarray:
+    """The nearer the columns of O are to each other, the larger the error.
+
+    Slope of log error against log σ_min(O), one point per seed and mix.
+    """
+    return conditioning(results, 0)
+
+
+@study.claim(Slope(below=-0.5))
+def similar_transitions_are_harder(results: Results) -> np.ndarray:
+    """The nearer the columns of T are to each other, the larger the error.
+
+    Slope of log error against log σ_min(T), one point per seed and mix.
+    """
+    return conditioning(results, 1)
 
 
 @study.figure
 def errors(results: Results) -> Figure:
-    figure, axes = figures.new(2, title="Errors fall like n^(−1/2)")
+    figure, axes = figures.new(3, title="Errors fall like n^(−1/2), and grow as O or T loses rank")
     for axis, column, name in zip(axes, (0, 1), ("emissions O", "transitions T")):
         for method, label in enumerate(METHODS):
             figures.band(axis, results.sizes, results.errors[:, :, method, column].T, label)
         axis.set(xscale="log", yscale="log", xlabel="number of triples", ylabel=f"Frobenius error of {name}")
     axes[0].legend(fontsize=8)
+    for sweep, name in enumerate(("O", "T")):
+        figures.band(axes[2], results.condition[sweep], results.mixed[sweep].max(-1).T, f"mixing the columns of {name}")
+    axes[2].set(xscale="log", yscale="log", xlabel="smallest singular value", ylabel="largest Frobenius error")
+    axes[2].legend(fontsize=8)
     return figure

@@ -31,8 +31,11 @@ def test_claims_of_pairwise_twins_hold_on_the_truth_and_fail_elsewhere() -> None
 def test_claims_of_two_token_samples() -> None:
     sizes = (10**4, 10**5, 10**6)
     noise = np.random.default_rng(0).uniform(0.95, 1.05, size=(3, 8, 5, 2))
-    good = two_token_samples.Results(sizes, noise * np.array([0.1, 0.0316, 0.01])[:, None, None, None])
-    check(two_token_samples.study, good, two_token_samples.Results(sizes, noise))
+    condition = np.array([[0.5, 0.4, 0.2, 0.1]] * 2)
+    mixed = 0.01 / condition[:, :, None, None] * np.random.default_rng(1).uniform(0.95, 1.05, size=(2, 4, 8, 3))
+    errors = noise * np.array([0.1, 0.0316, 0.01])[:, None, None, None]
+    good = two_token_samples.Results(sizes, errors, condition, mixed)
+    check(two_token_samples.study, good, two_token_samples.Results(sizes, noise, condition, 1 / mixed))
 
 
 def test_claims_of_restarts() -> None:
@@ -61,5 +64,8 @@ def test_a_small_map_has_the_integer_table() -> None:
 
 
 def test_a_small_sample_runs_from_end_to_end() -> None:
-    settings = replace(two_token_samples.QUICK, sizes=(2000, 4000, 8000), seeds=2, em=3)
-    assert two_token_samples.study.run(settings, LAB, "quick").results.errors.shape == (3, 2, 5, 2)
+    settings = replace(two_token_samples.QUICK, sizes=(2000, 4000, 8000), seeds=2, em=3, mixed_size=4000)
+    for each in (settings, replace(settings, shuffled=True)):
+        found = two_token_samples.study.run(each, LAB, "quick").results
+        assert found.errors.shape == (3, 2, 5, 2)
+        assert found.mixed.shape == (2, 4, 2, 3)
