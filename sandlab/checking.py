@@ -1,8 +1,8 @@
 """The door: one validator that reads what is allowed from the annotations, for everything that users call.
 
 `@checked` refuses at once arguments that the signature does not have, flags that are not flags and numbers that are not
-numbers. What goes wrong further inside is explained by the first argument that does not fit its annotation. Requests that
-no memory can hold are refused with the number of bytes.
+numbers. What goes wrong further inside is explained by the first argument that does not fit its annotation. What no
+memory can hold is refused with the number of bytes.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _explain(
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
     text, own = str(problem), type(problem).__module__.partition(".")[0] not in ("builtins", "numpy")
-    if own:  # torch's out-of-memory on a GPU may pass; the others say themselves what they are
+    if own or "CUDA" in text:  # a GPU's errors say themselves what they are, and recording a step relies on them
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
