@@ -1,0 +1,1 @@
+"""The chapter of facts and associative memories."""

@@ -1,0 +1,209 @@
+"""The number of facts a one-layer transformer stores is proportional to its weights, in heads or in the MLP.
+
+A subject and a relation stand among noise; the answer is the attribute a*(s, r). One attention layer (H heads of width
+d_h) and a feed-forward block (m hidden units) read the last token; token and answer vectors are random and frozen.
+Sufficient for all S·R facts (up to logarithms): with the feed-forward block H·d_h ≳ S + R and m·d ≳ S·R; with attention
+alone d ≳ R + D and H·d_h ≳ S. So facts may be kept in the values of many heads or in a wide feed-forward block, and their
+number grows linearly with the 4·H·d_h·d + 2·m·d weights.
+
+**Set-up.** Random facts, Adam with a cosine schedule on fresh batches. *Grid*: accuracy over (H·d_h, m) for one number of
+facts. *Capacity*: a family of models that grows in all directions (H·d_h = 2d, m = 2d), each with several numbers of facts
+S·R, S = R; its capacity is the largest number of facts up to which 99 % are right at every tried size. Quick: S = R = 8,
+D = 4, sequences of 8 tokens, 1200 steps of 256. Full: the source's S = R = 32, D = 8, 64 noise tokens, length 32, width
+32, 16384 steps of 1024.
+
+**In the figure.** Left: accuracy on the grid. Right: accuracy against facts per weight, for each size of the family; the
+curves fall together where capacity is proportional to size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.learning.experiment import Experiment, Training
+from sandlab.models.knowledge.facts import fact_parameters, fact_transformer, freeze_tables
+from sandlab.models.transformer import TransformerConfig
+from sandlab.studies.claims import Mean, Slope
+from sandlab.studies.knowledge._shared import SOURCE
+from sandlab.studies.nulls import untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.knowledge.facts import FactRecall
+
+LEVEL = 0.99
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The grid (heads, then hidden units, row by row) and the growing family (sizes, then numbers of facts)."""
+
+    heads: tuple[int, ...]
+    hidden: tuple[int, ...]
+    widths: tuple[int, ...]
+    roots: tuple[tuple[int, ...], ...]
+    grid: tuple[Experiment, ...]
+    family: tuple[Experiment, ...]
+
+
+def experiment(
+    world: FactRecall, training: Training, seeds: int, *, width: int, heads: int, head_width: int, hidden: int
+) -> Experiment:
+    model = fact_transformer(
+        world.vocab, world.length, world.outputs, width=width, heads=heads, head_width=head_width, mlp_width=hidden
+    )
+    return Experiment(world, model, training, seeds, prepare=freeze_tables)
+
+
+def settings(
+    world: FactRecall, training: Training, seeds: int, *, width: int, head_width: int, heads: tuple[int, ...],
+    hidden: tuple[int, ...], widths: tuple[int, ...], shares: tuple[float, ...],
+) -> Settings:  # fmt: skip
+    """`shares` are the tried numbers of facts per weight of the growing family."""
+    grid = tuple(
+        experiment(world, training, seeds, width=width, heads=h, head_width=head_width, hidden=m)
+        for h in heads
+        for m in hidden
+    )
+    roots = tuple(tuple(round((share * 12 * each**2) ** 0.5) for share in shares) for each in widths)
+    family = tuple(
+        experiment(
+            FactRecall(root, root, world.answers, world.noise, world.length), training, seeds,
+            width=each, heads=4, head_width=each // 2, hidden=2 * each,
+        )
+        for each, row in zip(widths, roots)
+        for root in row
+    )  # fmt: skip
+    return Settings(heads, hidden, widths, roots, grid, family)
+
+
+QUICK = settings(
+    FactRecall(subjects=8, relations=8, answers=4, noise=8, length=8),
+    Training(steps=1200, batch_size=256, lr=0.01, optimizer="adam", schedule="cosine", evals=4, eval_examples=1024),
+    seeds=2, width=16, head_width=4, heads=(1, 4, 12), hidden=(0, 8, 64),
+    widths=(6, 8, 12, 16), shares=(0.08, 0.12, 0.18, 0.27, 0.4),
+)  # fmt: skip
+FULL_TRAINING = Training(
+    steps=2**14, batch_size=1024, lr=0.01, optimizer="adam", schedule="cosine", evals=16, eval_examples=8192,
+    precision="tf32",
+)  # fmt: skip
+study = Study(
+    "knowledge/fact-capacity",
+    title="Facts are stored in heads or in the feed-forward block, in proportion to the weights",
+    source=SOURCE,
+    at="factual recall",
+    quick=QUICK,
+    full=settings(
+        FactRecall(subjects=32, relations=32, answers=8, noise=64, length=32),
+        FULL_TRAINING, seeds=5, width=32, head_width=8, heads=(1, 2, 4, 8, 16, 32), hidden=(0, 2, 8, 32, 64, 128),
+        widths=(8, 12, 16, 24, 32), shares=(0.08, 0.12, 0.18, 0.27, 0.4),
+    ),
+    null=untrained(QUICK),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Results:
+    """Accuracy on the grid (heads, hidden, seed) and of the family (size, number of facts, seed)."""
+
+    inner: list[int]
+    hidden: list[int]
+    grid: np.ndarray
+    weights: list[int]
+    facts: np.ndarray
+    family: np.ndarray
+
+    @property
+    def capacity(self) -> np.ndarray:
+        """The largest tried number of facts up to which all are held, (size, seed); between tries on the log scale.
+
+        Where even the smallest is not held, 1.
+        """
+        held = np.logical_and.accumulate(self.family >= LEVEL, axis=1).sum(1)  # how many tries passed
+        padded = np.concatenate([np.ones((len(self.facts), 1)), self.facts], 1)
+        return np.take_along_axis(padded, held, axis=1)
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    runs = lab.train([*settings.grid, *settings.family], label="fact models")
+    last = [each.metrics["accuracy"][:, -1] for each in runs]
+    grid = np.stack(last[: len(settings.grid)]).reshape(len(settings.heads), len(settings.hidden), -1)
+    family = np.stack(last[len(settings.grid) :]).reshape(len(settings.widths), -1, grid.shape[-1])
+    models = [_model(each) for each in settings.grid]
+    inner = sorted({each.heads_per_layer[0] * (each.head_width or 0) for each in models})
+    step = len(settings.roots[0])
+    weights = [fact_parameters(_model(each)) for each in settings.family[::step]]
+    return Results(inner, list(settings.hidden), grid, weights, np.square(np.array(settings.roots, float)), family)
+
+
+def _model(experiment: Experiment) -> TransformerConfig:
+    assert isinstance(experiment.model, TransformerConfig)
+    return experiment.model
+
+
+@study.claim(Slope(between=(0.8, 1.2)), paper="facts scale linearly with parameters")
+def capacity_slope(results: Results) -> np.ndarray:
+    """The number of stored facts grows linearly with the number of weights.
+
+    Slope of log capacity against log weights, a point for each size and seed.
+    """
+    sizes = np.repeat(np.log(results.weights), results.capacity.shape[1])
+    return np.stack([sizes, np.log(results.capacity).ravel()], -1)
+
+
+@study.claim(Mean(above=0.9), paper="H·d_h ≳ S suffices")
+def many_heads_suffice(results: Results) -> np.ndarray:
+    """With many heads no feed-forward block is needed.
+
+    Accuracy with the most heads and the smallest block.
+    """
+    return results.grid[-1, 0]
+
+
+@study.claim(Mean(above=0.9), paper="m·d ≳ S·R suffices")
+def wide_block_suffices(results: Results) -> np.ndarray:
+    """With a wide block the heads need only hold S + R values.
+
+    Accuracy with the widest block, with the fewest heads whose values together have at least 16 dimensions.
+    """
+    enough = next((row for row, inner in enumerate(results.inner) if inner >= 16), -1)
+    return results.grid[enough, -1]
+
+
+@study.claim(Mean(below=0.6), paper="both bounds are needed")
+def small_models_fail(results: Results) -> np.ndarray:
+    """With one head and no block the facts are not stored.
+
+    Accuracy with the fewest heads and the smallest block.
+    """
+    return results.grid[0, 0]
+
+
+@study.table
+def table(results: Results) -> dict[str, Rows]:
+    rows = [
+        {"weights": weights, "facts": int(facts), "facts per weight": facts / weights, "accuracy": float(value.mean())}
+        for weights, row, accuracies in zip(results.weights, results.facts, results.family)
+        for facts, value in zip(row, accuracies)
+    ]
+    return {"family": rows}
+
+
+@study.figure
+def accuracy(results: Results) -> Figure:
+    figure, axes = figures.new(2, width=4.8, height=3.6, title="Heads or hidden units: either can hold the facts")
+    figures.heatmap(axes[0], results.grid.mean(-1), x="hidden units m", y="width of all heads", low=0, high=1, numbers=True)
+    axes[0].set_xticks(range(len(results.hidden)), [str(each) for each in results.hidden])
+    axes[0].set_yticks(range(len(results.inner)), [str(each) for each in results.inner])
+    axes[0].set_title("accuracy")
+    for weights, facts, family in zip(results.weights, results.facts, results.family):
+        figures.band(axes[1], facts / weights, family.T, label=f"{weights} weights", marker="o")
+    axes[1].axhline(LEVEL, color="#555555", linestyle=":")
+    axes[1].set(xscale="log", xlabel="facts per weight", ylabel="accuracy", ylim=(0, 1.03), title="growing models")
+    axes[1].legend(loc="lower left")
+    return figure
+
+

@@ -1,0 +1,191 @@
+"""A trained memory holds as many associations as it has weights, up to a logarithm.
+
+Items x and answers y have random vectors on the unit sphere of R^d. A memory F holds the table f* when
+argmax_y u_yᵀF(e_x) = f*(x) for all items. The linear memory F(z) = Wz has d² weights, the perceptron F(z) = Vᵀσ(Wz) has
+2md. Counting bits, no memory holds more than about as many associations as it has weights; the theorem says that both
+reach this up to logarithms, while one-hot vectors of d coordinates hold d.
+
+**Set-up.** Adam on all items at once with cross-entropy and a cosine schedule, fresh vectors and weights for every trial;
+a table is held when 99 % of its items are right. The capacity of a seed is found by bisection, all seeds of a size at
+once, to 3 %. Quick: 400 steps with rate 0.05, d from 8 to 32. Full: the source's 4096 steps for linear memories up to
+d = 256 and 32768 for perceptrons. A reduced number of steps finds a smaller capacity, not a larger one. Outer products
+W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured beside them.
+
+**In the figure.** Capacity against the number of weights that the theorem counts; dotted, one item per weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.circuits.knowledge.outer_product import outer_product_memory
+from sandlab.learning.knowledge.capacity import MemoryTraining, bisect_sizes, memory_capacity
+from sandlab.studies.claims import Mean, Slope
+from sandlab.studies.knowledge._shared import SOURCE
+from sandlab.studies.study import Lab, Rows, Study
+
+
+@dataclass(frozen=True)
+class Case:
+    """One size of memory, all seeds of it; one job."""
+
+    training: MemoryTraining
+    seeds: int
+    device: str = "cpu"
+
+    @property
+    def size(self) -> int:
+        """d², or m·d."""
+        return self.training.width * (self.training.hidden or self.training.width)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Widths of linear memories, and (width, hidden) of perceptrons."""
+
+    linear: tuple[Case, ...]
+    perceptron: tuple[Case, ...]
+    outer: tuple[Case, ...]
+
+
+def settings(
+    widths: tuple[int, ...], shapes: tuple[tuple[int, int], ...], *, steps: tuple[int, int], lr: float, seeds: int
+) -> Settings:
+    linear = tuple(Case(MemoryTraining(width, None, steps[0], lr), seeds) for width in widths)
+    wide = tuple(Case(MemoryTraining(width, hidden, steps[1], lr / 2), seeds) for width, hidden in shapes)
+    return Settings(linear, wide, tuple(replace(case, training=replace(case.training, steps=0)) for case in linear))
+
+
+def fixed(given: Settings) -> Settings:
+    """Memories that are as large as the smallest and not trained longer: capacity cannot follow the size."""
+    linear = tuple(replace(case, training=replace(case.training, steps=0)) for case in given.linear)
+    perceptron = tuple(replace(case, training=replace(case.training, steps=0)) for case in given.perceptron)
+    return replace(given, linear=linear, perceptron=perceptron)
+
+
+QUICK = settings(
+    (8, 12, 16, 24, 32), ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32)), steps=(400, 600), lr=0.05, seeds=4
+)
+study = Study(
+    "knowledge/memory-capacity",
+    title="Memories hold about as many associations as they have weights",
+    source=SOURCE,
+    at="linear and perceptron associative memories",
+    quick=QUICK,
+    full=settings(
+        (8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256),
+        ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (64, 128)),
+        steps=(4096, 32768), lr=0.02, seeds=5,
+    ),
+    null=fixed(QUICK),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Results:
+    """Sizes (d² or md) and capacities (size, seed) of the three kinds."""
+
+    sizes: dict[str, list[int]]
+    capacity: dict[str, np.ndarray]
+
+    def points(self, kind: str) -> np.ndarray:
+        """(log size, log capacity), a row for each size and seed."""
+        sizes = np.repeat(np.log(self.sizes[kind]), self.capacity[kind].shape[1])
+        return np.stack([sizes, np.log(np.maximum(self.capacity[kind], 1).ravel())], -1)
+
+
+def trained_capacity(case: Case) -> list[int]:
+    """The capacity of each seed."""
+    return memory_capacity(case.training, range(case.seeds), device=case.device)
+
+
+def outer_capacity(case: Case) -> list[int]:
+    """The same for outer products."""
+    width = case.training.width
+
+    def trial(sizes: list[int]) -> list[bool]:
+        return [_held(size, width, seed) >= case.training.level for seed, size in enumerate(sizes)]
+
+    return bisect_sizes(trial, 2, width**2, case.seeds)  # type: ignore[arg-type]
+
+
+def _held(items: int, width: int, seed: int) -> float:
+    with torch.no_grad():
+        chosen = outer_product_memory(torch.arange(items), width, seed=seed)(torch.arange(items).unsqueeze(-1))
+    return float((chosen.argmax(-1).squeeze(-1) == torch.arange(items)).double().mean())
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    kinds = {"linear": settings.linear, "perceptron": settings.perceptron, "outer product": settings.outer}
+    found = {}
+    for kind, cases in kinds.items():
+        job = outer_capacity if kind == "outer product" else trained_capacity
+        here = [replace(case, device=lab.device) for case in cases] if kind != "outer product" else list(cases)
+        found[kind] = np.array(lab.map(job, here, label=f"{kind} memories"))
+    return Results({kind: [case.size for case in cases] for kind, cases in kinds.items()}, found)
+
+
+@study.claim(Slope(between=(0.8, 1.1)), paper="N log N ∝ d²")
+def linear_slope(results: Results) -> np.ndarray:
+    """The capacity of a linear memory grows like d².
+
+    Slope of log N against log d².
+    """
+    return results.points("linear")
+
+
+@study.claim(Slope(between=(0.8, 1.1)), paper="N ∝ md up to logarithms")
+def perceptron_slope(results: Results) -> np.ndarray:
+    """The capacity of a perceptron grows like md.
+
+    Slope of log N against log md.
+    """
+    return results.points("perceptron")
+
+
+@study.claim(Mean(above=1.0), paper="one-hot vectors hold d")
+def more_than_the_width(results: Results) -> np.ndarray:
+    """Random vectors hold more items than they have coordinates: superposition.
+
+    log₂ of the capacity of the largest linear memory over d.
+    """
+    width = results.sizes["linear"][-1] ** 0.5
+    return np.log2(np.maximum(results.capacity["linear"][-1], 1) / width)
+
+
+@study.claim(Mean(above=0.0))
+def training_beats_outer_products(results: Results) -> np.ndarray:
+    """Training holds more than the sum of outer products.
+
+    Log ratio of capacities, trained over written down, averaged over sizes, seed by seed.
+    """
+    trained, written = (np.log(np.maximum(results.capacity[kind], 1)) for kind in ("linear", "outer product"))
+    return (trained - written).mean(0)
+
+
+@study.table
+def capacities(results: Results) -> dict[str, Rows]:
+    rows = [
+        {"kind": kind, "weights counted": size, "capacity": float(np.exp(np.log(np.maximum(values, 1)).mean()))}
+        for kind, sizes in results.sizes.items()
+        for size, values in zip(sizes, results.capacity[kind])
+    ]
+    return {"capacity": rows}
+
+
+@study.figure
+def capacity(results: Results) -> Figure:
+    figure, (axis,) = figures.new(width=5.6, height=3.8, title="Capacity grows with the number of weights")
+    for kind, sizes in results.sizes.items():
+        figures.band(axis, sizes, results.capacity[kind].T, label=kind, marker="o")
+    sizes = results.sizes["linear"]
+    axis.plot(sizes, sizes, ":", color="#555555", label="one item per weight")
+    axis.set(xscale="log", yscale="log", xlabel="d² (linear), m·d (perceptron)", ylabel="items held (99 % right)")
+    axis.legend()
+    return figure

@@ -1,0 +1,47 @@
+"""The outer-product memory holds as many items as the theory says (C13)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from sandlab.circuits.knowledge.outer_product import outer_product_capacity, outer_product_memory
+
+
+def accuracy(items: int, width: int, seed: int) -> float:
+    model = outer_product_memory(torch.arange(items), width, seed=seed)
+    with torch.no_grad():
+        chosen = model(torch.arange(items).unsqueeze(-1)).argmax(-1).squeeze(-1)
+    return float((chosen == torch.arange(items)).double().mean())
+
+
+def test_the_capacities_are_the_printed_numbers_to_rounding() -> None:
+    widths = (32, 64, 128)
+    assert [outer_product_capacity(width, margin=4.0) for width in widths] == pytest.approx([36, 109, 349], abs=1)
+    assert [outer_product_capacity(width) for width in widths] == pytest.approx([62, 194, 634], abs=1)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_at_half_the_capacity_nearly_every_item_is_right_and_at_the_capacity_most_are(width: int) -> None:
+    """Not always every one: besides N/d² the cross-talk has 2/d from the item and the competitor themselves."""
+    half, full = (outer_product_capacity(width, margin=margin) for margin in (4.0, 2.0))
+    assert 0.95 <= sum(accuracy(half, width, seed) for seed in range(6)) / 6 <= 1.0
+    at = [accuracy(full, width, seed) for seed in range(3)]
+    assert 0.80 <= min(at) and max(at) <= 0.96
+
+
+def test_at_half_the_capacity_some_seeds_of_a_small_memory_err() -> None:
+    assert min(accuracy(outer_product_capacity(32, margin=4.0), 32, seed) for seed in range(6)) < 1.0
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_at_the_number_of_weights_nothing_is_right(width: int) -> None:
+    assert accuracy(width**2, width, 0) < 0.02
+
+
+def test_the_weights_are_the_sum_of_outer_products() -> None:
+    table = torch.tensor([2, 0, 1, 2])
+    model = outer_product_memory(table, 5, answers=4)
+    e, u = model.embedding.weight, model.unembedding.weight
+    expected = sum(torch.outer(u[table[x]], e[x]) for x in range(4))
+    assert torch.allclose(model.up_proj.weight, expected, atol=1e-15)

@@ -1,0 +1,41 @@
+"""The claims of knowledge/fact-capacity on made-up accuracies."""
+
+from __future__ import annotations
+
+import numpy as np
+from claim_cases import check
+from stand_in import LAB
+
+from sandlab.learning.experiment import Training
+from sandlab.studies.knowledge.fact_capacity import Results, settings, study
+from sandlab.worlds.knowledge.facts import FactRecall
+
+WEIGHTS = [400, 800, 1600]
+FACTS = np.array([[0.1, 0.2, 0.4]]) * np.array(WEIGHTS)[:, None]
+
+
+def results(grid: list[list[float]], held: list[int]) -> Results:
+    jitter = 1e-3 * np.arange(3)
+    family = np.array([[0.995] * count + [0.4] * (3 - count) for count in held])[..., None] + 0 * jitter
+    return Results([4, 16], [0, 64], np.array(grid)[..., None] - jitter, WEIGHTS, FACTS, family)
+
+
+def test_every_claim_can_hold_and_can_fail() -> None:
+    good = results([[0.3, 0.8], [0.99, 1.0]], [2, 2, 2])
+    bad = results([[0.9, 0.5], [0.5, 0.5]], [3, 2, 1])
+    check(study, good, bad)
+
+
+def test_capacity_is_the_last_size_before_the_first_failure() -> None:
+    assert results([[0.0, 0.0], [0.0, 0.0]], [0, 1, 3]).capacity[:, 0].tolist() == [1, FACTS[1, 0], FACTS[2, 2]]
+
+
+def test_a_small_run_measures_and_draws() -> None:
+    world = FactRecall(4, 4, 2, 4, 5)
+    small = settings(
+        world, Training(steps=6, batch_size=8, evals=2, eval_examples=16), 2, width=8, head_width=4, heads=(1, 4),
+        hidden=(0, 8), widths=(6, 8), shares=(0.02, 0.05),
+    )  # fmt: skip
+    outcome = study.run(small, LAB)
+    assert {finding.claim for finding in outcome.findings} == {claim.id for claim in study.claims}
+    assert set(outcome.figures) == {"accuracy"}

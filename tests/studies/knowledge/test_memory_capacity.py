@@ -1,0 +1,28 @@
+"""The claims of knowledge/memory-capacity on made-up capacities."""
+
+from __future__ import annotations
+
+import numpy as np
+from claim_cases import check
+from stand_in import LAB
+
+from sandlab.studies.knowledge.memory_capacity import Results, settings, study
+
+SIZES = [64, 256, 1024]
+
+
+def results(power: float, outer: float) -> Results:
+    spread = np.array([1.0, 1.01, 1.02, 0.99])
+    grown = np.array([[size**power] for size in SIZES]) * spread
+    capacity = {"linear": grown, "perceptron": grown, "outer product": outer * grown}
+    return Results(dict.fromkeys(capacity, SIZES), capacity)
+
+
+def test_every_claim_can_hold_and_can_fail() -> None:
+    check(study, results(0.95, 0.2), results(0.5, 1.5))
+
+
+def test_a_small_search_measures_and_draws() -> None:
+    outcome = study.run(settings((4, 6), ((4, 4), (4, 8)), steps=(20, 20), lr=0.05, seeds=2), LAB)
+    assert {finding.claim for finding in outcome.findings} == {claim.id for claim in study.claims}
+    assert set(outcome.figures) == {"capacity"}
