@@ -1,0 +1,1 @@
+"""Markov chains with product transitions as weights of a transformer."""

@@ -1,0 +1,1 @@
+"""Gibbs samplers and other parallel decoders, hitting times, iterative refinement, beam search."""

@@ -1,0 +1,1 @@
+"""Mixing, dependence and consistency of conditionals; repeats, attention and BLEU of translations."""

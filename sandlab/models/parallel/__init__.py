@@ -1,0 +1,1 @@
+"""Models that write all positions at once: the encoder-decoder and the transformer of the theory."""

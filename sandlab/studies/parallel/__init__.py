@@ -1,0 +1,1 @@
+"""Generating in parallel: the studies."""

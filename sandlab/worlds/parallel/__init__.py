@@ -1,0 +1,1 @@
+"""Masked language models: Ising models, small exponential families, toy translation, aligned texts."""
