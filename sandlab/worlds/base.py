@@ -75,7 +75,7 @@ def _bounded(sample: Callable[..., Batch]) -> Callable[..., Batch]:
 
     @functools.wraps(draw)
     def bounded(self: World, n: int, *, rng: torch.Generator) -> Batch:
-        if isinstance(n, int) and n > _MANY and isinstance(rng, torch.Generator):
+        if isinstance(n, int) and _MANY < n < 2**63 and isinstance(rng, torch.Generator):
             one = draw(self, 1, rng=torch.Generator(rng.device).manual_seed(0))
             tensors = [one.inputs, one.targets, one.mask, *one.truth.values()]
             refuse_beyond_memory(f"a batch of {n} examples", 2.0 * n * sum(value.nbytes for value in tensors))

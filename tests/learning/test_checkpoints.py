@@ -51,7 +51,6 @@ OTHERS = {
     "objective": {"objective": NextToken()},
     "start weights": {"model": 1},
     "model": {"model": 0, "options": {"heads": 2}},
-    "precision": {"precision": "bf16"},
     "settings": {"lr": 0.1},
     "evaluation": {"evaluate": 3},
     "schedule": {"schedule": "linear"},

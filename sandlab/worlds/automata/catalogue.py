@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-from sandlab.errors import BadInput, nearest
+from sandlab.errors import BadInput, nearest, require
 from sandlab.worlds.automata.counters import Cyclic, CyclicProduct, Grid, GridProduct, Memory
 from sandlab.worlds.automata.languages import Abab
 from sandlab.worlds.automata.machine import Automaton
@@ -32,6 +33,7 @@ DEPTH_TABLE = (
     "S5",
 )
 
+_LARGEST = 1000  # states of a counter: its table of transitions is written out
 _PATTERNS: list[tuple[str, Callable[..., Automaton]]] = [
     (r"parity", lambda **o: Cyclic(size=2, **o)),
     (r"flip-?flop", lambda **o: Memory(values=2, **o)),
@@ -42,8 +44,8 @@ _PATTERNS: list[tuple[str, Callable[..., Automaton]]] = [
     (r"grid(\d+)x(\d+)", lambda n, m, **o: GridProduct(sizes=(n, m), **o)),
     (r"d(\d+)", lambda order, **o: _dihedral(order, **o)),
     (r"q8", lambda **o: Quaternion(**o)),
-    (r"s(\d)", lambda n, **o: SymmetricGroup(points=n, **_letters_for(n, o))),
-    (r"a(\d)", lambda n, **o: AlternatingGroup(points=n, **o)),
+    (r"s(\d+)", lambda n, **o: SymmetricGroup(points=n, **_letters_for(n, o))),
+    (r"a(\d+)", lambda n, **o: AlternatingGroup(points=n, **o)),
     (r"dyck(\d+)_(\d+)", lambda n, k, **o: DyckStack(depth=n, types=k, **o)),
     (r"abab", lambda **o: Abab(**o)),
 ]
@@ -60,9 +62,12 @@ def named_machine(name: str, **options: Any) -> Automaton:
     D is followed by the order of the group (D6, D8); C2^3 is three counters; Dyck4_2 has depth 4 and 2 bracket types.
     """
     for pattern, build in _PATTERNS:
-        found = re.fullmatch(pattern, name.strip().lower())
+        found = re.fullmatch(pattern, name.strip().lower(), flags=re.ASCII)
         if found:
-            return build(*(int(number) for number in found.groups()), **options)
+            numbers = [int(digits) if len(digits) <= 9 else 10**9 for digits in found.groups()]
+            states = numbers[0] ** min(numbers[1], 64) if "^" in name and numbers[0] > 1 else math.prod(numbers)
+            require(states <= _LARGEST, "an automaton's size", name, f"at most {_LARGEST}")
+            return build(*numbers, **options)
     hint = nearest(name, machine_names()) or "see `sandlab.worlds.machine_names()`"
     raise BadInput(f"no automaton called {name!r}: {hint}")
 

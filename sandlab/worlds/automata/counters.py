@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,8 @@ from sandlab.registry import register
 from sandlab.worlds.automata.family import Family, Observations, Table
 
 __all__ = ["Cyclic", "CyclicProduct", "Grid", "GridProduct", "Memory"]
+
+MOST = 2048  # values of a counter: its table of transitions is written out
 
 
 @register("worlds")
@@ -29,7 +32,7 @@ class Cyclic(Family):
     observations: ClassVar[Observations] = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
 
     def build(self) -> Table:
-        integer("size", self.size, 2)
+        integer("size", self.size, 2, MOST)
         added = {"all": range(self.size), "unit": range(2), "one": range(1, 2)}[
             choice("steps", self.steps, ("all", "unit", "one"))
         ]
@@ -48,8 +51,9 @@ class CyclicProduct(Family):
     copies: int = 2
 
     def build(self) -> Table:
-        integer("size", self.size, 2)
-        integer("copies", self.copies, 1)
+        integer("size", self.size, 2, MOST)
+        integer("copies", self.copies, 1, 20)
+        require(self.size**self.copies <= MOST, "size^copies", f"{self.size}^{self.copies}", f"at most {MOST}")
         elements = np.array(list(itertools.product(range(self.size), repeat=self.copies)))
         sums = (elements[:, None] + elements[None]) % self.size
         return sums @ (self.size ** np.arange(self.copies)[::-1])
@@ -73,7 +77,7 @@ class Memory(Family):
     hold: float = 0.5
 
     def build(self) -> Table:
-        integer("values", self.values, 1)
+        integer("values", self.values, 1, MOST)
         number("hold", self.hold, 0.0, 1.0)
         return [[state, *range(self.values)] for state in range(self.values)]
 
@@ -101,7 +105,7 @@ class Grid(Family):
     }
 
     def build(self) -> Table:
-        integer("size", self.size, 2)
+        integer("size", self.size, 2, MOST**2)
         moves = [-1, 1, 0] if self.stay else [-1, 1]
         return [[min(max(state + move, 0), self.size - 1) for move in moves] for state in range(self.size)]
 
@@ -124,6 +128,7 @@ class GridProduct(Family):
         require(len(self.sizes) >= 1, "sizes", self.sizes, "one number per axis")
         for size in self.sizes:
             integer("sizes", size, 2)
+        require(math.prod(self.sizes) <= MOST**2, "sizes", self.sizes, f"of at most {MOST**2} cells")
         coordinates = np.stack(np.unravel_index(np.arange(np.prod(self.sizes)), self.sizes), -1)
         moves = np.concatenate([np.zeros((1, len(self.sizes)), int), _axis_moves(len(self.sizes))])
         moved = np.clip(coordinates[:, None] + moves, 0, np.array(self.sizes) - 1)

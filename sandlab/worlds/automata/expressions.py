@@ -11,6 +11,8 @@ __all__ = ["Expression", "parse"]
 
 SPECIAL = "()|*+?{}[].\\"
 MOST_REPEATS = 200
+# What follows what is a table of positions by positions, made anew for each part: these sizes take less than a second.
+MOST_CHARACTERS, MOST_POSITIONS, MOST_LETTERS, DEEPEST = 2000, 500, 256, 100
 
 
 @dataclass
@@ -39,8 +41,14 @@ def letter(symbols: list[str]) -> Expression:
 
 
 def sequence(left: Expression, right: Expression) -> Expression:
+    if len(left.symbols) + len(right.symbols) > MOST_POSITIONS:
+        raise BadInput(
+            f"the regular expression has more than {MOST_POSITIONS} letters when its repetitions are written out"
+        )
     right = right.shifted(len(left.symbols))
-    follow = [after | (right.first if position in left.last else set()) for position, after in enumerate(left.follow)]
+    follow = list(left.follow)
+    for position in left.last:
+        follow[position] = follow[position] | right.first
     return Expression(
         left.symbols + right.symbols,
         left.first | (right.first if left.nullable else set()),
@@ -75,6 +83,10 @@ def optional(inner: Expression) -> Expression:
 
 def parse(text: str, alphabet: str | None = None) -> Expression:
     """Read a regular expression; what cannot be read is refused with its position."""
+    if len(text) > MOST_CHARACTERS:
+        raise BadInput(f"a regular expression has at most {MOST_CHARACTERS} characters, got {len(text)}")
+    if len(set(alphabet or "")) > MOST_LETTERS:
+        raise BadInput(f"an alphabet has at most {MOST_LETTERS} letters, got {len(set(alphabet or ''))}")
     reader = _Reader(text, alphabet)
     result = reader.alternatives()
     if reader.position < len(text):
@@ -84,12 +96,13 @@ def parse(text: str, alphabet: str | None = None) -> Expression:
 
 class _Reader:
     def __init__(self, text: str, alphabet: str | None) -> None:
-        self.text, self.position = text, 0
+        self.text, self.position, self.depth = text, 0, 0
         mentioned = [symbol for symbol in text if symbol not in SPECIAL and symbol not in ",0123456789-"]
         self.alphabet = sorted(set(alphabet)) if alphabet else sorted(set(mentioned))
 
     def refuse(self, what: str) -> None:
-        raise BadInput(f"the regular expression {self.text!r} does not parse: {what} at position {self.position}")
+        text = repr(self.text if len(self.text) <= 80 else f"{self.text[:80]}…")
+        raise BadInput(f"the regular expression {text} does not parse: {what} at position {self.position}")
 
     def peek(self) -> str:
         return self.text[self.position] if self.position < len(self.text) else ""
@@ -145,12 +158,12 @@ class _Reader:
 
     def number(self) -> int:
         digits = ""
-        while self.peek().isdigit():
+        while self.peek().isascii() and self.peek().isdigit():
             digits += self.take()
         if not digits:
             self.refuse("a missing number")
-        if int(digits) > MOST_REPEATS:
-            self.refuse(f"a repetition of {digits} (at most {MOST_REPEATS})")
+        if len(digits) > 9 or int(digits) > MOST_REPEATS:
+            self.refuse(f"a repetition of {digits[:20]} (at most {MOST_REPEATS})")
         return int(digits)
 
     def atom(self) -> Expression:
@@ -158,7 +171,11 @@ class _Reader:
         if symbol == "(":
             begin = self.position
             self.take()
+            self.depth += 1
+            if self.depth > DEEPEST:
+                self.refuse(f"more than {DEEPEST} brackets inside each other")
             inner = self.alternatives()
+            self.depth -= 1
             if self.peek() != ")":
                 self.position = begin
                 self.refuse("a '(' that is never closed")
@@ -197,6 +214,8 @@ class _Reader:
                 high = self.literal()
             if high < low:
                 self.refuse(f"a range {low}-{high} that runs backwards")
+            if ord(high) - ord(low) >= MOST_LETTERS:
+                self.refuse(f"a range of more than {MOST_LETTERS} letters")
             symbols += [chr(code) for code in range(ord(low), ord(high) + 1)]
         self.take()
         if not symbols:

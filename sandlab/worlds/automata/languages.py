@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from sandlab.errors import BadInput
+from sandlab.errors import BadInput, shown
 from sandlab.registry import register
 from sandlab.worlds.automata._options import TaskOptions
 from sandlab.worlds.automata.expressions import Expression, parse
@@ -16,7 +16,7 @@ from sandlab.worlds.automata.machine import Automaton, as_table
 
 __all__ = ["Abab", "from_regex", "minimal"]
 
-MOST_STATES = 5000
+MOST_STATES, MOST_WORK = 5000, 5_000_000
 
 
 @register("worlds")
@@ -48,6 +48,8 @@ def from_regex(expression: str, alphabet: str | None = None, **options: Unpack[T
     Unless given, the alphabet is the letters of the expression. Positions of the expression are the states of
     a nondeterministic automaton (Glushkov 1961), sets of them those of a deterministic one, which is then minimised.
     """
+    if not isinstance(expression, str):
+        raise BadInput(f"a regular expression is a text, got {shown(expression)}")
     tree = parse(expression, alphabet)
     letters = sorted(set(alphabet)) if alphabet else sorted(set(tree.symbols))
     if not letters:
@@ -67,19 +69,25 @@ def _determinise(tree: Expression, letters: list[str], text: str) -> tuple[np.nd
     """Subset construction over the positions of the expression; −1 stands for "before the first letter"."""
     begin = frozenset([-1])
     number = {begin: 0}
-    queue, rows = [begin], []
+    queue, rows, work = [begin], [], 0
     for subset in queue:
+        work += len(letters) + sum(len(tree.follow[position]) for position in subset if position >= 0)
+        if work > MOST_WORK:
+            raise BadInput(f"the automaton of {shown(text)} takes too many steps to build: take a smaller expression")
         following = set().union(*(tree.first if position < 0 else tree.follow[position] for position in subset))
         row = []
+        by_letter: dict[str, list[int]] = {}
+        for position in following:
+            by_letter.setdefault(tree.symbols[position], []).append(position)
         for letter in letters:
-            target = frozenset(position for position in following if tree.symbols[position] == letter)
+            target = frozenset(by_letter.get(letter, ()))
             if target not in number:
                 number[target] = len(number)
                 queue.append(target)
             row.append(number[target])
         rows.append(row)
         if len(number) > MOST_STATES:
-            raise BadInput(f"the automaton of {text!r} has more than {MOST_STATES} states: take a smaller expression")
+            raise BadInput(f"the automaton of {shown(text)} has more than {MOST_STATES} states: take a smaller one")
     final = [any(tree.nullable if position < 0 else position in tree.last for position in subset) for subset in queue]
     return np.array(rows), np.array(final)
 
@@ -89,8 +97,11 @@ def minimal(table: np.ndarray, final: np.ndarray, start: int) -> tuple[np.ndarra
 
     States are numbered in the order in which a breadth-first search from the start meets them.
     """
-    classes = final.astype(np.int64)
+    classes, work = final.astype(np.int64), 0
     while True:
+        work += table.size
+        if work > 2 * MOST_WORK:
+            raise BadInput("the automaton takes too many steps to be made small: take a smaller expression")
         signature = np.column_stack([classes, classes[table]])
         refined = np.unique(signature, axis=0, return_inverse=True)[1].reshape(-1)
         if refined.max() == classes.max():

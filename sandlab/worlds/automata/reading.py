@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from sandlab.errors import BadInput, nearest
+from sandlab.checking import checked
+from sandlab.errors import BadInput, nearest, shown
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.languages import from_regex
 from sandlab.worlds.automata.machine import Automaton, as_table
 
 __all__ = ["from_json", "read_machine"]
 
+MOST_CHARACTERS = 1_000_000
+_NAME = re.compile(r"[A-Z][A-Za-z]*\d+([\^_x]\d+)?")
 FIELDS = ("transitions", "start", "accepting", "states", "letters")
 EXAMPLE = 'for example {"transitions": [[0, 1], [1, 0]]}'
 
 
+@checked
 def read_machine(text: str, **options: Any) -> Automaton:
-    """A file that ends in .json, a JSON object, a known name ("S5"), or else a regular expression ("(abab)*")."""
+    """A file that ends in .json, a JSON object, a known name ("S5"), or else a regular expression ("(abab)*").
+
+    A capital letter with a number ("X5") is a name, never silently an expression: that is written "(X5)".
+    """
+    if not isinstance(text, str):
+        raise BadInput(f"an automaton is given as text, got {shown(text)}")
     stripped = text.strip()
     if stripped.endswith(".json"):
         path = Path(stripped)
         if not path.is_file():
             raise BadInput(f"no file {stripped!r}: give the path of a JSON automaton, a name or a regular expression")
-        return from_json(path.read_text(encoding="utf-8"), **options)
+        return from_json(_read(path), **options)
     if stripped.startswith(("{", "[[")):
         return from_json(stripped, **options)
     try:
@@ -32,6 +42,8 @@ def read_machine(text: str, **options: Any) -> Automaton:
     except BadInput as unknown:
         if "no automaton called" not in str(unknown):
             raise
+        if _NAME.fullmatch(stripped):
+            raise BadInput(f"{unknown}; the regular expression is written '({stripped})'") from None
     return from_regex(stripped, **options)
 
 
@@ -41,8 +53,12 @@ def from_json(text: str, **options: Any) -> Automaton:
     With names: `{"letters": ["a", "b"], "states": ["even", "odd"], "transitions": {"even": {"a": "odd", "b": "even"},
     …}, "start": "even", "accepting": ["even"]}`. A bare table `[[0, 1], [1, 0]]` is enough.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise BadInput(f"a JSON automaton has at most {MOST_CHARACTERS} characters, got {len(text)}")
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise BadInput(f"a JSON automaton is not nested as deeply as this one: {EXAMPLE}") from None
     except json.JSONDecodeError as problem:
         raise BadInput(
             f"not a JSON automaton: {problem.msg} at line {problem.lineno}, column {problem.colno}"
@@ -74,11 +90,30 @@ def _check_fields(data: object) -> None:
         given = data.get(name)
         if given is not None and not (isinstance(given, list) and all(isinstance(x, (str, int)) for x in given)):
             raise BadInput(f"{name} must be a list of names or numbers, got {given!r}")
+        if given is not None and len(set(map(str, given))) < len(given):
+            twice = next(x for x in given if list(map(str, given)).count(str(x)) > 1)
+            raise BadInput(f"{name} names {twice!r} twice: each has a name of its own")
         if given == [] and name != "accepting":
             raise BadInput(f"the list of {name} is empty: name them all, or leave the list out")
     numbers = [x for row in cells for x in row] if isinstance(rows, list) else []
     if not all(isinstance(x, int) and not isinstance(x, bool) for x in numbers):
         raise BadInput(f"a table of transitions holds the numbers of states: {EXAMPLE}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its pairs; a name given twice would silently hide the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise BadInput(f"the JSON object names {next(n for n in names if names.count(n) > 1)!r} twice")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"{path} cannot be read ({problem}): give a JSON automaton") from None
 
 
 def _from_names(data: dict[str, Any], options: dict[str, Any]) -> Automaton:
