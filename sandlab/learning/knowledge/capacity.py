@@ -24,20 +24,18 @@ def bisect_sizes(trial: Trial, low: int, high: int, members: int, *, resolution:
     """For each member the largest size between `low` and `high` that passes, as far as bisection can tell.
 
     `trial(sizes)` tries one size per member, all at once, and says which pass. A size that fails and sizes above it
-    count as failed. The search ends when the open range is `resolution` of the size found, or one. A member that fails
-    at `low` gets low − 1.
+    count as failed. The search begins in the middle (on the log scale) and ends when the open range is `resolution` of
+    the size found, or one. A member that fails everywhere gets low − 1.
     """
     integer("low", low, low=1)
     integer("high", high, low=low)
     passed, failed = np.full(members, low - 1), np.full(members, high + 1)
-    tried, searching = np.full(members, low), np.ones(members, dtype=bool)
-    while searching.any():
-        good = np.asarray(trial(tried.tolist()), dtype=bool)
-        passed, failed = np.where(searching & good, tried, passed), np.where(searching & ~good, tried, failed)
-        searching = failed - passed > np.maximum(1, resolution * passed)
-        # The middle on the log scale: capacities of different sizes are compared by their ratio.
+    while (searching := failed - passed > np.maximum(1, resolution * passed)).any():
+        # On the log scale: capacities of different sizes are compared by their ratio.
         middle = np.sqrt(np.maximum(passed, 1) * failed.astype(float)).round().astype(int)
         tried = np.where(searching, np.clip(middle, passed + 1, failed - 1), np.maximum(passed, low))
+        good = np.asarray(trial(tried.tolist()), dtype=bool)
+        passed, failed = np.where(searching & good, tried, passed), np.where(searching & ~good, tried, failed)
     return [int(size) for size in passed]
 
 
@@ -70,8 +68,8 @@ def memory_capacity(
 
     All seeds are trained at once, each with a size of its own; every trial starts from fresh vectors and weights.
     """
-    size = training.width**2 if training.hidden is None else training.width * training.hidden
-    largest = 4 * size if high is None else high
+    weights = training.width**2 if training.hidden is None else 2 * training.width * training.hidden
+    largest = weights if high is None else high
 
     def trial(sizes: Sequence[int]) -> list[bool]:
         return (memory_accuracies(training, sizes, seeds, device=device) >= training.level).tolist()
