@@ -36,6 +36,7 @@ class LegoConfig(Config):
     positions     "none", "learned", "rotary" or "alibi", counted in clauses
     length        most clauses, for learned positions
     predicted     2: logits of the fourth and fifth slot of the next clause; 5: of all
+    queries       "half": logits for the last half of the clauses, where the answers stand; "all": for every clause
     """
 
     vocab: int
@@ -50,6 +51,7 @@ class LegoConfig(Config):
     positions: str = "none"
     length: int = 512
     predicted: int = 2
+    queries: str = "half"
 
     def __post_init__(self) -> None:
         self.check_integers("vocab", "token_width", "heads", "head_width", "hidden", "layers", "length")
@@ -58,6 +60,7 @@ class LegoConfig(Config):
         choice("values", self.values, ("full", "identity"))
         choice("positions", self.positions, POSITIONS)
         choice("predicted", self.predicted, (2, SLOTS))
+        choice("queries", self.queries, ("half", "all"))
         plain = self.values == "full" or (self.layers == 1 and not self.residual)
         require(plain, "values", self.values, "'full' where layers are stacked or a residual is added")
         even = self.width % self.heads == 0
@@ -82,12 +85,13 @@ class ClauseAttention(nn.Module):
             self.output = Linear(config.width, config.width, bias=False)
         self.pattern = HookPoint()
 
-    def forward(self, x: Float[Tensor, "*lead clause width"]) -> Float[Tensor, "*lead clause mixed"]:
+    def forward(self, x: Float[Tensor, "*lead clause width"], last: int) -> Float[Tensor, "*lead query mixed"]:
+        """What the `last` clauses gather."""
         heads, time = self.config.heads, x.shape[-2]
-        query, key = (self._split(part(x)) for part in (self.query, self.key))
+        query, key = self._split(self.query(x[..., -last:, :])), self._split(self.key(x))
         places = torch.arange(time, device=x.device)
         if self.config.positions == "rotary":
-            query, key = rotate(query, places, 10000.0), rotate(key, places, 10000.0)
+            query, key = rotate(query, places[-last:], 10000.0), rotate(key, places, 10000.0)
         scores = (query / math.sqrt(self.config.head_width)) @ key.mT
         pattern = self.pattern(attention_pattern(scores, causal_mask(scores), bias=self._bias(places, scores)))
         if self.config.values == "identity":
@@ -103,7 +107,7 @@ class ClauseAttention(nn.Module):
         if self.config.positions != "alibi":
             return None
         head = torch.arange(1, self.config.heads + 1, dtype=scores.dtype, device=scores.device)
-        distance = (places.unsqueeze(-1) - places).to(scores.dtype)
+        distance = (places[-scores.shape[-2] :].unsqueeze(-1) - places).to(scores.dtype)
         return -(2.0 ** (-8.0 * head / self.config.heads)).view(-1, 1, 1) * distance
 
 
@@ -121,9 +125,9 @@ class _Block(nn.Module):
         self.down_proj = Linear(config.hidden, config.width)
         self.hidden = HookPoint()
 
-    def forward(self, x: Tensor) -> Tensor:
-        mixed = self.attention(self.norms[0](x) if len(self.norms) else x)
-        mixed = x + mixed if self.residual else mixed
+    def forward(self, x: Tensor, last: int) -> Tensor:
+        mixed = self.attention(self.norms[0](x) if len(self.norms) else x, last)
+        mixed = x[..., -last:, :] + mixed if self.residual else mixed
         inside = self.norms[1](mixed) if len(self.norms) else mixed
         made = self.down_proj(self.hidden(self.up_proj(inside).relu()))
         return mixed + made if self.residual else made
@@ -132,6 +136,8 @@ class _Block(nn.Module):
 @register("models")
 class LegoTransformer(Model):
     """A decoder over five-token clauses: logits = read-out(FFN(attention(clause vectors))), two slots per clause.
+
+    Logits come for the last half of the clauses only (`queries`): nothing is asked of the predicates.
 
     Without residual, normalisation and positions it is the network of the theory with learned embeddings and values.
 
@@ -153,8 +159,10 @@ class LegoTransformer(Model):
 
     def forward(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead target vocab"]:
         x = self.clauses(tokens)
-        for layer in self.layers:
-            x = layer(x)
+        time = x.shape[-2]
+        for depth, layer in enumerate(self.layers, 1):
+            answers = self.config.queries == "half" and depth == self.config.layers
+            x = layer(x, (time + 1) // 2 if answers else time)
         return self.logits(self.readout(x).unflatten(-1, (self.config.predicted, -1)).flatten(-3, -2))
 
     def clauses(self, tokens: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead clause width"]:

@@ -31,15 +31,14 @@ class GraphConnectivity(ClauseWorld):
     """Is t reachable from s? An undirected graph as edge clauses in random order, then the question (s, t).
 
     vertices   n
-    edges      number of edges, drawn with replacement from two random paths that cover the vertices
     thought    True: the vertices found from s are written first, one per clause, then the answer
     linked     probability that s and t lie on the same path
 
     The vertices are split at random into two paths of n/2; the edges are those of the paths (in random order, each in a
-    random direction), so that distances are long and no local statistic tells the answer. With a chain of thought the
-    path of s is walked from s towards t's side: each clause (_, _, _, vertex, go) names the next vertex; the walk starts
-    at an end of a path and goes to its other end; then (_, _, _, t, yes/no). Clauses: edge (u, _, v, _, _), question
-    (_, t, _, s, go). Tokens: vertices, no, yes, go, the blank. truth: "order", "linked".
+    random direction), so that distances are long and no local statistic tells the answer; s is an end of a path and t
+    the other end, or an end of the other path. With a chain of thought the path of s is walked: each clause
+    (_, t, _, vertex, go) names the next vertex, and after the other end comes (_, _, _, t, yes/no). Clauses: edge
+    (u, _, v, _, _), question (_, t, _, s, go). Tokens: vertices, no, yes, go, the blank. truth: "walk", "target", "linked".
 
     Source: Merrill and Sabharwal 2024, "A little depth goes a long way".
     """

@@ -63,7 +63,7 @@ def test_every_option_gives_logits_and_populations_compute_each_member(change):
     batch = WORLD.sample(4, rng=rng(1))
     population = Population(lambda seed: build(config), seeds=(3, 4), strategy="native")
     together = population(batch.inputs)
-    assert together.shape == (2, 4, 10 * config.predicted, WORLD.vocab)
+    assert together.shape == (2, 4, 5 * config.predicted, WORLD.vocab)
     with seeded(4):
         alone = build(config)
     assert torch.allclose(together[1], alone(batch.inputs), atol=1e-5)
@@ -78,6 +78,17 @@ def test_without_positions_a_permutation_of_the_predicates_changes_no_answer():
     moved = WORLD.compose(truth["variables"], truth["actions"], truth["values"], order)
     assert torch.equal(moved.targets, batch.targets)
     assert torch.allclose(model(moved.inputs)[:, -10:], model(batch.inputs)[:, -10:], atol=1e-12)
+
+
+def test_logits_of_the_answers_are_the_same_whether_or_not_the_predicates_are_asked_too():
+    for positions in ("none", "learned", "rotary", "alibi"):
+        config = replace(SMALL, positions=positions, layers=2, residual=True)
+        models = []
+        for queries in ("half", "all"):
+            with seeded(0):
+                models.append(build(replace(config, queries=queries)))
+        inputs = WORLD.sample(3, rng=rng(0)).inputs
+        assert torch.allclose(models[0](inputs), models[1](inputs)[:, 10:], atol=1e-6)
 
 
 def test_positions_break_that_equivariance():
