@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from sandlab.checking import checked
 from sandlab.errors import BadInput, nearest, shown
+from sandlab.plugins import load_all as load_plugins
 
 __all__ = ["KINDS", "get", "kebab", "lazy_room", "name_of", "names", "public_names", "register", "summary"]
 
@@ -75,6 +76,7 @@ def get(kind: str, name: str) -> Any:
 def names(kind: str) -> list[str]:
     """Every registered name of a kind, sorted. The names of studies are those of their files: none is imported."""
     _check_kind(kind)
+    load_plugins()
     if kind == "studies":
         return sorted({*_study_modules(), *_entries[kind]})
     modules(KINDS[kind])

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from sandlab.cli import benchmarks, browse, circuits, claims, decoding, doctor, results, studies, training
+from sandlab.cli import benchmarks, browse, circuits, claims, decoding, doctor, new, results, studies, training
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
@@ -36,13 +36,17 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
-    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor):
+    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor, new):
         made.registered_commands.extend(part.commands.registered_commands)
     return made
 
 
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(help="File or module of your own worlds, models or studies; anywhere on the line, repeatable."),
+    ] = None,
 ) -> None:
     if version:
         import sandlab
@@ -77,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def call(arguments: list[str]) -> int:
     """Run a command and return its exit code; what a user can mend is said in one sentence."""
     try:
+        arguments = _load_plugins(arguments)
         code = int(app(arguments, standalone_mode=False, prog_name="sandlab") or 0)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -93,6 +98,26 @@ def call(arguments: list[str]) -> int:
         raise
     except Exception as problem:
         return _explain(problem, arguments)
+
+
+def _load_plugins(arguments: list[str]) -> list[str]:
+    """Load what every `--plugin` names, and return the other arguments."""
+    rest: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        word = waiting.pop(0)
+        if word == "--":
+            return [*rest, word, *waiting]
+        if word != "--plugin" and not word.startswith("--plugin="):
+            rest.append(word)
+            continue
+        source = word.partition("=")[2] or (waiting.pop(0) if waiting else "")
+        if not source:
+            raise BadInput("--plugin needs a file or a module: sandlab --plugin my_lab.py list worlds")
+        from sandlab import plugins
+
+        plugins.add(source)
+    return rest
 
 
 def _explain(problem: Exception, arguments: list[str]) -> int:

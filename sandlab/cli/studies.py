@@ -54,7 +54,7 @@ def run(
     chosen = choose(names or [], everything)
     texts = pairs(settings or [])
     preset = "full" if full else "null" if null else "quick"
-    options = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
+    options: dict[str, Any] = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
     options |= {"judge_only": True} if judge_only else {}
     options |= {"budget": seconds("budget", budget)} if budget else {}
     return _run_all(chosen, texts, on, options, as_json)

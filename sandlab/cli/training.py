@@ -22,7 +22,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 )
 def train(
     world: Annotated[str, typer.Option(help="Name of a world.")],
-    model: Annotated[str, typer.Option(help="Name of a model.")] = "transformer",
+    model: Annotated[str, typer.Option(help="Name of a model, or your own: my_file.py:MyModule.")] = "transformer",
     settings: Settings = None,
     seeds: Annotated[int, typer.Option(help="Models to train, each with its own weights and data.")] = 1,
     device: Device = "cpu",
@@ -35,14 +35,12 @@ def train(
     """
     from sandlab.cli.screen import print_json, print_table, text_number
     from sandlab.cli.settings import pairs, read_settings, under
-    from sandlab.lab.training import fit_config, train_experiment
+    from sandlab.lab.training import train_experiment
     from sandlab.learning.experiment import Experiment, Training
-    from sandlab.registry import get
 
     texts = pairs(settings or [])
     made = make_world(world, under("world", texts))
-    network = get("models", model)
-    config = fit_config(made, network, read_settings(network.config_class, under("model", texts), model))
+    config = model_config(made, model, under("model", texts))
     own = {name: text for name, text in texts.items() if not name.startswith(("world.", "model."))}
     how = Training(**{"steps": 1000, **read_settings(Training, own, "sandlab train")})
     result = train_experiment(Experiment(made, config, how, seeds), device=device, store=store)
@@ -54,6 +52,31 @@ def train(
     title = f"{model} on {world}, {result.runs.parameters} parameters"
     print_table(["on held-out data", "nats per target"], rows, title)
     print(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
+
+
+def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
+    """The config of a named model for a world, or of one's own module when the name is "file.py:Class"."""
+    from sandlab import plugins
+    from sandlab.cli.settings import read_settings
+    from sandlab.lab.training import fit_config
+    from sandlab.registry import get
+
+    if ":" not in name:
+        network = get("models", name)
+        return fit_config(world, network, read_settings(network.config_class, texts, name))
+    plugins.add(name.rpartition(":")[0])
+    options = tuple((option, plain_value(text)) for option, text in texts.items())
+    return fit_config(world, get("models", "own-module"), {"module": name, "options": options})
+
+
+def plain_value(text: str) -> Any:
+    """A number, a flag or a word, as JSON reads it."""
+    import json
+
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def sparkline(values: Any, width: int = 48) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Executor, Local
 from sandlab.lab._exec.jobs import Done, Failed, Task, tasks_of
+from sandlab.lab._exec.sources import lives_here_only
 from sandlab.lab._store.cache import Damaged
 from sandlab.lab._store.codec import Payload, decode
 from sandlab.lab._store.files import FileLock
@@ -124,6 +126,8 @@ class _Round:
         self.waiting = deque(each for key, each in tasks.items() if key not in self.results)
         alone = lab.executor.here_when_alone and len(self.waiting) == 1
         self.executor: Executor = Local() if alone else lab.executor
+        if self.executor.name != Local.name and any(lives_here_only(t.job, t.config) for t in self.waiting):
+            raise BadInput("what a notebook defines exists in its process alone: use on='local', or put it into a file")
         lab.counts["jobs"] += len(tasks)
 
     def finish(self) -> dict[str, Any]:

@@ -22,6 +22,11 @@ from sandlab.lab._exec.jobs import Failed, Task, execute_elsewhere
 
 __all__ = ["Processes"]
 
+_STARTED = b""
+_NO_GUARD = (
+    "a worker process could not start; a script that uses processes must run its studies below "
+    '`if __name__ == "__main__":`, since each worker imports it'
+)
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -30,6 +35,7 @@ class _Worker:
     process: Any
     pipe: Connection
     task: Task | None = None
+    started: bool = False
 
 
 class Processes:
@@ -53,7 +59,7 @@ class Processes:
         ready = wait(list(busy), timeout)
         outcomes = [self._receive(busy[pipe]) for pipe in ready]  # type: ignore[index]
         self._feed()
-        return outcomes
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def status(self) -> dict[str, int]:
         return {}
@@ -83,14 +89,23 @@ class Processes:
                 self._stop(worker, kill=True)
                 self._waiting.appendleft(task)
 
-    def _receive(self, worker: _Worker) -> Outcome:
-        task, worker.task = worker.task, None
-        assert task is not None
+    def _receive(self, worker: _Worker) -> Outcome | None:
+        """The outcome of a worker's task; None for its first word, which says that it has started."""
         try:
-            return task, pickle.loads(worker.pipe.recv_bytes())
+            message = worker.pipe.recv_bytes()
+            if message == _STARTED:
+                worker.started = True
+                return None
+            task, worker.task = worker.task, None
+            assert task is not None
+            return task, pickle.loads(message)
         except (EOFError, OSError):
+            task, worker.task = worker.task, None
+            assert task is not None
             self._stop(worker)
             code = worker.process.exitcode
+            if not worker.started and code == 1:
+                return task, Failed("WorkerNeverStarted", _NO_GUARD)
             return task, Failed("WorkerDied", f"its process ended with exit code {code}", transient=True)
 
     def _start(self) -> _Worker:
@@ -133,6 +148,7 @@ def _as_workers_begin() -> Iterator[None]:
 def _serve(pipe: Connection) -> None:
     """A worker's life: run what comes, end when the pipe closes or the parent is gone."""
     _ask_for_signal()
+    pipe.send_bytes(_STARTED)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     while True:
         try:

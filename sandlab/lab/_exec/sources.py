@@ -23,7 +23,16 @@ from typing import Any, TypeAlias
 from sandlab.errors import BadInput
 from sandlab.lab._exec.imports import file_meaning, file_references, meaning, read_source
 
-__all__ = ["changed_modules", "closure", "code_parts", "code_version", "identity", "module_version", "package_version"]
+__all__ = [
+    "changed_modules",
+    "closure",
+    "code_parts",
+    "code_version",
+    "identity",
+    "lives_here_only",
+    "module_version",
+    "package_version",
+]
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _LIBRARIES = ("site-packages", "dist-packages")
@@ -36,7 +45,12 @@ def identity(job: Job) -> str:
     name = getattr(job, "__qualname__", "")
     if not name or "<" in name:
         raise BadInput(f"a job must be a function at the top of a module, got {job!r}: move it there")
-    return f"{job.__module__}:{name}"
+    return f"{_home(job)}:{name}"
+
+
+def _home(thing: Any) -> str:
+    """The module of a function or class; in a worker process a script goes by another name."""
+    return "__main__" if thing.__module__ == "__mp_main__" else str(thing.__module__)
 
 
 def code_version(job: Job, config: object = None) -> str:
@@ -49,12 +63,12 @@ def code_parts(job: Job, config: object = None) -> dict[str, str]:
     if _known.setdefault(identity(job), job) is not job:  # its module was loaded again: so may others have been
         _forget()
         _known[identity(job)] = job
-    return _job_parts(job.__module__, job.__qualname__, frozenset(_classes(config)))
+    return _job_parts(_home(job), job.__qualname__, frozenset(_classes(config)))
 
 
 def changed_modules(job: Job, config: object, parts: dict[str, str]) -> list[str]:
     """Modules that are loaded here with other sources than `parts` says: edited meanwhile, or another machine's."""
-    own = job.__module__
+    own = _home(job)
     found = (
         [own] if own in parts and _own_hash(own, job.__qualname__, frozenset(_classes(config))) != parts[own] else []
     )
@@ -65,12 +79,24 @@ def changed_modules(job: Job, config: object, parts: dict[str, str]) -> list[str
     return found
 
 
+def lives_here_only(job: Job, config: object) -> bool:
+    """Whether a job or its config's classes are defined in a session without a file, which no other process has."""
+    places = {_home(job), *(place for place, _ in _classes(config))}
+    return "__main__" in places and _file_of("__main__") is None
+
+
 def module_version(name: str) -> str:
     """Hash of a module's import closure."""
     file = _file_of(name)
-    if file is None:
-        raise BadInput(f"{name} was not loaded from a file")
-    return _hash(_texts(closure({name: file})))
+    return _hash(_texts(closure({name: file})) if file is not None else _cells(name))
+
+
+def _cells(name: str) -> list[tuple[str, str]]:
+    """The sources of what a notebook or an interactive session defines."""
+    own = [each for each in vars(sys.modules[name]).values() if getattr(each, "__module__", None) == name]
+    functions = [each for each in own if isinstance(each, types.FunctionType)]
+    fields = [(each.__qualname__, repr(inspect.get_annotations(each))) for each in own if isinstance(each, type)]
+    return sorted([*fields, *((each.__qualname__, _text_of(each)) for each in functions)])
 
 
 @functools.cache
@@ -123,7 +149,7 @@ def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> li
 def _classes(config: object) -> Iterator[tuple[str, str]]:
     """(module, name) of every dataclass and every function inside a config."""
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
-        yield type(config).__module__, type(config).__qualname__
+        yield _home(type(config)), type(config).__qualname__
         for field in dataclasses.fields(config):
             yield from _classes(getattr(config, field.name))
     elif isinstance(config, (list, tuple)):
@@ -132,7 +158,7 @@ def _classes(config: object) -> Iterator[tuple[str, str]]:
     elif isinstance(config, dict):
         yield from _classes(list(config.values()))
     elif isinstance(config, (types.FunctionType, type)):
-        yield config.__module__, config.__qualname__
+        yield _home(config), config.__qualname__
 
 
 @dataclass(frozen=True)
@@ -226,7 +252,7 @@ def _text_of(job: Job) -> str:
     try:
         return inspect.getsource(job)
     except (OSError, TypeError) as problem:
-        raise BadInput(f"the source of {job!r} cannot be read: define the job in a file") from problem
+        raise BadInput(f"the source of {job!r} cannot be read: define it in a file or in a notebook") from problem
 
 
 def _hash(sources: Iterable[tuple[str, str]]) -> str:

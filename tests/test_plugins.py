@@ -1,0 +1,183 @@
+"""One's own files work everywhere a built-in does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+MODULE = """
+from torch import nn
+class MyGRU(nn.Module):
+    def __init__(self, vocab, width=8):
+        super().__init__()
+        self.embed, self.core = nn.Embedding(vocab, width), nn.GRU(width, width, batch_first=True)
+        self.read = nn.Linear(width, vocab)
+    def forward(self, x):
+        return self.read(self.core(self.embed(x))[0])
+class Wrong(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(__import__("torch").zeros(1))
+    def forward(self, x):
+        return self.weight * x
+"""
+
+
+def terminal(*words: str, folder: Path, code: int = 0, **environment: str) -> str:
+    """What a command prints, in a folder of its own."""
+    options = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SANDLAB_STORE": str(folder / "runs")}
+    options |= {"PYTHONSAFEPATH": "1", **environment}
+    done = subprocess.run(
+        [sys.executable, "-m", "sandlab", *words], cwd=folder, env=options, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def python(script: str, folder: Path, **environment: str) -> str:
+    options = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment}
+    (folder / "script.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=folder, env=options, capture_output=True, text=True, timeout=300
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("kind", "name"), [("world", "my-coin"), ("model", "my-gru"), ("lens", "my-entropy")])
+def test_a_new_file_is_listed_and_passes_its_own_test(kind: str, name: str, tmp_path: Path) -> None:
+    terminal("new", kind, name, folder=tmp_path)
+    file = name.replace("-", "_") + ".py"
+    assert name in terminal("show", name, "--plugin", file, folder=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{file}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exists already" in terminal("new", kind, name, folder=tmp_path, code=2)
+
+
+def test_a_new_study_runs_in_processes_and_passes_its_own_test(tmp_path: Path) -> None:
+    terminal("new", "study", "mine/first-try", folder=tmp_path)
+    said = terminal("run", "mine/first-try", "--plugin", "first_try.py", "--on", "processes:2", folder=tmp_path)
+    assert "mine/first-try.learns" in said and "holds" in said
+    assert "mine/first-try" in terminal("list", "studies", folder=tmp_path, SANDLAB_PLUGINS="first_try.py")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import test_first_try  # type: ignore[import-not-found]
+
+        test_first_try.test_the_claim_can_hold_and_can_fail()
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_any_module_is_trained_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MODULE)
+    settings = ["--set", "world.length=8", "--set", "steps=3", "--set", "model.width=4"]
+    said = terminal("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, folder=tmp_path)
+    assert "the best possible" in said
+    wrong = terminal("train", "--world", "dyck", "--model", "mine.py:Wrong", folder=tmp_path, code=2)
+    assert "logits" in wrong and "Traceback" not in wrong
+    assert "did you mean 'MyGRU'" in terminal(
+        "train", "--world", "dyck", "--model", "mine.py:MyGru", folder=tmp_path, code=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--plugin", "nowhere.py"], "there is no file"),
+        (["--plugin", "broken.py"], "cannot be loaded: ZeroDivisionError"),
+        (["--plugin", "json.py"], "has the name of another module"),
+        (["--plugin"], "--plugin needs a file"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_loaded_is_told_in_one_sentence(words: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "json.py").write_text("import collections\n")
+    printed = terminal("list", "worlds", *words, folder=tmp_path, code=2)
+    assert said in printed and "Traceback" not in printed
+
+
+def test_a_saved_model_does_not_load_a_file_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MODULE)
+    settings = ["--set", "world.length=8", "--set", "steps=1"]
+    terminal("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, folder=tmp_path)
+    (folder,) = (tmp_path / "runs" / "training").glob("*/model")
+    load = f"import sandlab as sl\nprint(sl.models.load({str(folder)!r}).parameter_count())"
+    assert "mine.py is not loaded" in python(load, tmp_path)
+    assert python(f"import sandlab.plugins\nsandlab.plugins.add('mine.py')\n{load}", tmp_path).strip().isdigit()
+
+
+STUDY = """
+from dataclasses import dataclass
+import numpy as np
+import sandlab as sl
+from sandlab.studies.claims import Mean
+from sandlab.studies.study import Study
+
+@dataclass(frozen=True)
+class Settings:
+    seeds: int = 3
+
+@dataclass(frozen=True)
+class Results:
+    values: np.ndarray
+
+@dataclass(frozen=True)
+class Draw:
+    seed: int
+
+def draw(config: Draw) -> float:
+    return float(np.random.default_rng(config.seed).random())
+
+study = Study("mine/draws", title="t", source="s", quick=Settings(), full=Settings(), null=Settings(1))
+
+@study.collect
+def collect(settings, lab) -> Results:
+    return Results(np.array(lab.map(draw, [Draw(seed) for seed in range(settings.seeds)])))
+
+@study.claim(Mean(between=(-1.0, 2.0)))
+def inside(results):
+    '''Draws are between -1 and 2.
+
+    A draw.
+    '''
+    return results.values
+"""
+CALL = "print(sl.run(study, store='runs', on={on!r}, progress=False).findings[0].verdict)"
+
+
+def test_a_study_in_a_script_runs_with_processes_too(tmp_path: Path) -> None:
+    guarded = f"{STUDY}\nif __name__ == '__main__':\n    {CALL.format(on='processes:2')}"
+    assert "holds" in python(guarded, tmp_path)
+
+
+def test_a_script_without_its_main_guard_is_told_once(tmp_path: Path) -> None:
+    said = python(f"{STUDY}\n{CALL.format(on='processes:2')}", tmp_path)
+    assert '`if __name__ == "__main__":`' in said and "tried again" not in said
+
+
+def test_a_study_of_a_notebook_runs_and_refuses_other_processes(tmp_path: Path) -> None:
+    cell = f"""
+import linecache, sys
+main = sys.modules["__main__"]
+del main.__file__
+def run_cell(number, text):
+    name = f"<cell {{number}}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), vars(main))
+run_cell(1, {STUDY!r})
+run_cell(2, {CALL.format(on="local")!r})
+run_cell(3, {CALL.format(on="processes:2").replace("runs", "other")!r})
+"""
+    said = python(cell, tmp_path)
+    assert "holds" in said and "use on='local'" in said
