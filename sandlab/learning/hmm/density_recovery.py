@@ -10,7 +10,14 @@ from numpy.polynomial import hermite_e
 
 from sandlab.worlds.hmm.models import GaussianHMM
 
-__all__ = ["HermiteMoments", "exact_moments", "mixture_from_moments", "sampled_moments", "transitions_from_density"]
+__all__ = [
+    "HermiteMoments",
+    "exact_moments",
+    "hankel_condition",
+    "mixture_from_moments",
+    "sampled_moments",
+    "transitions_from_density",
+]
 
 
 @dataclass(frozen=True)
@@ -43,11 +50,20 @@ def sampled_moments(x: Float[np.ndarray, "n d"], direction: Float[np.ndarray, " 
     return HermiteMoments(direct, mixed)
 
 
+def _hankel(moments: HermiteMoments) -> Float[np.ndarray, "k k"]:
+    s, k = moments.direct, len(moments.mixed)
+    return np.array([[s[row + column] for column in range(k)] for row in range(k)])
+
+
+def hankel_condition(moments: HermiteMoments) -> float:
+    """Condition number of the system that Prony's method solves: it says which direction to look along."""
+    return float(np.linalg.cond(_hankel(moments)))
+
+
 def mixture_from_moments(moments: HermiteMoments) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "d k"]]:
     """Weights and centres: a Hankel system gives the polynomial whose roots are ξ_j, Vandermonde systems the rest."""
     s, k = moments.direct, len(moments.mixed)
-    hankel = np.array([[s[row + column] for column in range(k)] for row in range(k)])
-    tail = np.linalg.solve(hankel, -s[k : 2 * k])
+    tail = np.linalg.solve(_hankel(moments), -s[k : 2 * k])
     roots = np.roots(np.concatenate([[1.0], tail[::-1]])).real
     powers = roots[None, :] ** np.arange(k)[:, None]
     weights = np.linalg.solve(powers, s[:k])

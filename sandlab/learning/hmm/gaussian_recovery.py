@@ -14,7 +14,14 @@ from sandlab.learning.hmm.tensors import jennrich
 from sandlab.worlds.hmm.instances import make_ghmm
 from sandlab.worlds.hmm.models import GaussianHMM
 
-__all__ = ["Candidate", "read_ghmm_pairwise", "read_ghmm_two_tokens", "recover", "saturated_columns"]
+__all__ = [
+    "Candidate",
+    "candidates_from_columns",
+    "read_ghmm_pairwise",
+    "read_ghmm_two_tokens",
+    "recover",
+    "saturated_columns",
+]
 
 Predictor: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
@@ -49,14 +56,14 @@ def _log_ratio_differences(phi: np.ndarray, x: np.ndarray) -> Float[np.ndarray, 
     return np.linalg.lstsq(x, logs[:, 1:] - logs[:, :1], rcond=None)[0]
 
 
-def _centre_candidates(deltas: np.ndarray, span: np.ndarray) -> list[Float[np.ndarray, "d k"]]:
-    """M and its mirror image: unit μ_1 in the span with 2δ_iᵀμ_1 = −‖δ_i‖²."""
+def _centre_candidates(deltas: np.ndarray, span: np.ndarray, norm: float = 1.0) -> list[Float[np.ndarray, "d k"]]:
+    """M and its mirror image: μ_1 of the given norm in the span with 2δ_iᵀμ_1 = −‖δ_i‖²."""
     k = deltas.shape[1] + 1
     basis = np.linalg.svd(span, full_matrices=False)[0][:, :k]
     inside = 2 * deltas.T @ basis
     middle = np.linalg.lstsq(inside, -(deltas**2).sum(0), rcond=None)[0]
     normal = np.linalg.svd(inside)[2][-1]
-    reach = np.sqrt(max(1 - middle @ middle, 0.0))
+    reach = np.sqrt(max(norm**2 - middle @ middle, 0.0))
     shifts = np.concatenate([np.zeros((len(deltas), 1)), deltas], 1)
     return [basis @ (middle + sign * reach * normal)[:, None] + shifts for sign in (1, -1)]
 
@@ -64,11 +71,18 @@ def _centre_candidates(deltas: np.ndarray, span: np.ndarray) -> list[Float[np.nd
 def read_ghmm_pairwise(predict: Predictor, d: int, states: int, *, seed: int = 0, far: float = 1e8) -> list[Candidate]:
     """Both solutions of f(x) = MTφ(x) (Theorem 5); the accepted one has columns of T that sum to 1, the other −1."""
     rng = np.random.default_rng(seed)
-    columns = saturated_columns(predict, d, states, rng, far)
-    x = rng.normal(size=(max(4 * d, 40), d))
+    return candidates_from_columns(predict, saturated_columns(predict, d, states, rng, far), rng)
+
+
+def candidates_from_columns(
+    predict: Predictor, columns: Float[np.ndarray, "d k"], rng: np.random.Generator, *, norm: float = 1.0
+) -> list[Candidate]:
+    """The two models with E[x₂ | x₁] = MTφ(x₁), given the columns of MT; `norm` is the common length of the centres."""
+    d = len(columns)
+    x = rng.normal(size=(max(4 * d, 40), d)) * norm
     phi = predict(x) @ np.linalg.pinv(columns).T
     found = []
-    for centres in _centre_candidates(_log_ratio_differences(phi, x), columns):
+    for centres in _centre_candidates(_log_ratio_differences(phi, x), columns, norm):
         transitions = np.linalg.pinv(centres) @ columns
         found.append(Candidate(centres, transitions, bool(np.abs(transitions.sum(0) - 1).max() < 0.1)))
     return found

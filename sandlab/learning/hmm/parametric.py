@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,14 @@ from sandlab.worlds.hmm.instances import make_ghmm, make_hmm
 from sandlab.worlds.hmm.models import HMM, GaussianHMM
 from sandlab.worlds.hmm.tasks import MaskedTask
 
-__all__ = ["ParametricFit", "fit_parametric", "fit_parametric_adam", "posterior_rows", "task_tensor"]
+__all__ = [
+    "ParametricFit",
+    "fit_parametric",
+    "fit_parametric_adam",
+    "fit_parametric_stream",
+    "posterior_rows",
+    "task_tensor",
+]
 
 POLISH = 60
 """Alternations of Sinkhorn's algorithm inside the parametrisation."""
@@ -68,15 +75,16 @@ def fit_parametric(
     *,
     starts: Float[np.ndarray, "restart parameters"],
     probes: np.ndarray | None = None,
+    norm: float = 1.0,
     evaluations: int = 120,
 ) -> list[ParametricFit]:
     """Least squares from every start (d·k + k² numbers each) to the given predictions, all restarts at once.
 
     Levenberg–Marquardt with a damping of its own for each restart. Derivatives: forward-mode autodiff from (O, T) to
-    the predictions, closed forms from θ to (O, T). `probes` are the points x at which a Gaussian HMM predicts; without
-    them the model is a discrete HMM.
+    the predictions, closed forms from θ to (O, T). `probes` are the points x at which a Gaussian HMM predicts and
+    `norm` is the length of its centres; without probes the model is a discrete HMM.
     """
-    problem = _Problem(tuple(tasks), _tensor(targets), d, k, None if probes is None else _tensor(probes))
+    problem = _Problem(tuple(tasks), _tensor(targets), d, k, None if probes is None else _tensor(probes), norm)
     theta, losses = _levenberg_marquardt(problem, _tensor(starts), evaluations)
     return problem.fits(theta, losses)
 
@@ -111,6 +119,36 @@ def fit_parametric_adam(
     return problem.fits(theta.detach(), losses)
 
 
+def fit_parametric_stream(
+    task: str,
+    draw: Callable[[], tuple[Tensor, Tensor]],
+    d: int,
+    k: int,
+    *,
+    start: Float[np.ndarray, " parameters"],
+    norm: float = 1.0,
+    steps: int = 1000,
+    lr: float = 1e-2,
+    last_lr: float = 1e-4,
+) -> GaussianHMM:
+    """A Gaussian HMM fitted by Adam to a stream of batches (x, ⊗ targets): memory does not grow with the data."""
+    x, targets = draw()
+    theta = _tensor(start[None], str(x.device)).clone().requires_grad_(True)
+    optimiser = torch.optim.Adam([theta], lr=lr)
+    falling = torch.optim.lr_scheduler.ExponentialLR(optimiser, (last_lr / lr) ** (1 / max(steps, 1)))
+    for _ in range(steps):
+        problem = _Problem((task,), targets.flatten().double(), d, k, x.double(), norm)
+        means, transitions = problem.means(theta), ImplicitSinkhorn.apply(problem.logits(theta))
+        optimiser.zero_grad(set_to_none=True)
+        ((problem.predict(means, transitions) - problem.goal) ** 2).mean().backward()
+        optimiser.step()
+        falling.step()
+        x, targets = draw()
+    (found,) = problem.fits(theta.detach(), torch.zeros(1))
+    assert isinstance(found.model, GaussianHMM)
+    return found.model
+
+
 def _tensor(values: np.ndarray, device: str = "cpu") -> Tensor:
     return torch.from_numpy(np.asarray(values, dtype=np.float64)).to(device)
 
@@ -139,13 +177,14 @@ class _Problem:
     d: int
     k: int
     probes: Tensor | None
+    norm: float = 1.0
 
     def raw(self, theta: Tensor) -> Tensor:
         return theta[:, : self.d * self.k].unflatten(1, (self.d, self.k))
 
     def means(self, theta: Tensor) -> Tensor:
         raw = self.raw(theta)
-        return raw.softmax(1) if self.probes is None else raw / raw.norm(dim=1, keepdim=True)
+        return raw.softmax(1) if self.probes is None else self.norm * raw / raw.norm(dim=1, keepdim=True)
 
     def logits(self, theta: Tensor) -> Tensor:
         return theta[:, self.d * self.k :].unflatten(1, (self.k, self.k))
@@ -174,7 +213,7 @@ class _Problem:
         outer = means[:, :, None] * means[:, None]
         if self.probes is None:
             return unit * means[:, :, None] - outer
-        return (unit - outer) / self.raw(theta).norm(dim=1)[:, None, None]
+        return self.norm * (unit - outer / self.norm**2) / self.raw(theta).norm(dim=1)[:, None, None]
 
     def fits(self, theta: Tensor, losses: Tensor) -> list[ParametricFit]:
         means, transitions = self.means(theta).cpu().numpy(), sinkhorn(self.logits(theta), POLISH).cpu().numpy()

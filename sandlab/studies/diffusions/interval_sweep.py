@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.diffusions.classifiers import EvenLogit, KernelEstimate, PolynomialLogit, fit_logit, read_ou
 from sandlab.lenses.diffusions.kernels import contrast_constant, kernel_metrics, ou_optimal_risk
-from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.claims import Exact, Ratio
 from sandlab.studies.diffusions import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.diffusions.contrast import ContrastLaw, GaussianContrast, NearbyContrast, StationaryContrast
@@ -139,23 +139,23 @@ def spread_ratio(rows: np.ndarray) -> float:
     return float(spread.max() / max(spread.min(), 1e-9))
 
 
-@study.claim(Mean(below=2.0), at="Theorem 1")
+@study.claim(Ratio(below=2.0), at="Theorem 1")
 def the_interval_hardly_matters(results: Results) -> np.ndarray:
     """Between η = 0.05 and η = 1 the error of ρ̂ changes by less than a factor of two.
 
     Largest divided by smallest standard deviation of ρ̂ over these intervals, stationary contrast; jackknife.
     """
-    return shared.pseudo_values(spread_ratio, results.rho[-1, 0, results.at(0.05) : results.at(1.0) + 1])
+    return shared.pseudo_ratios(spread_ratio, results.rho[-1, 0, results.at(0.05) : results.at(1.0) + 1])
 
 
-@study.claim(Mean(above=5.0))
+@study.claim(Ratio(above=5.0))
 def no_information_at_long_intervals(results: Results) -> np.ndarray:
     """At η = 3 the error is more than five times that at η = ½.
 
     Ratio of the standard deviations of ρ̂, longest path, stationary contrast; jackknife.
     """
     rows = results.rho[-1, 0, [results.at(3.0), results.at(0.5)]]
-    return shared.pseudo_values(lambda pair: float(pair[0].std(ddof=1) / max(pair[1].std(ddof=1), 1e-9)), rows)
+    return shared.pseudo_ratios(lambda pair: float(pair[0].std(ddof=1) / max(pair[1].std(ddof=1), 1e-9)), rows)
 
 
 @study.claim(Exact(above=0.0))

@@ -21,7 +21,7 @@ from sandlab import figures
 from sandlab.learning.diffusions.classifiers import EvenLogit, PolynomialLogit, fit_logit, read_ou
 from sandlab.lenses.diffusions.kernels import ou_kl, sampled_kl
 from sandlab.lenses.diffusions.mixing import blocking_bound, massart_cap
-from sandlab.studies.claims import Mean, Slope
+from sandlab.studies.claims import Ratio, Slope
 from sandlab.studies.diffusions import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.diffusions.contrast import GaussianContrast, StationaryContrast
@@ -208,22 +208,22 @@ def gap_ratio(gaps: np.ndarray) -> float:
     return float((means[:, 0] / means[:, 1]).mean())
 
 
-@study.claim(Mean(below=1.35), at="Theorem 1", paper="depends on T alone")
+@study.claim(Ratio(below=1.35), at="Theorem 1", paper="depends on T alone")
 def more_pairs_do_not_help(results: Results) -> np.ndarray:
     """Three times as many pairs from the same path do not make the gap smaller by √3.
 
     Mean gap at η = 0.03 divided by that at η = 0.01, averaged over T; jackknife. Independent pairs give 1.73.
     """
-    return shared.pseudo_values(gap_ratio, results.gap[:, [1, 0]])
+    return shared.pseudo_ratios(gap_ratio, results.gap[:, [1, 0]])
 
 
-@study.claim(Mean(above=1.4), at="Theorem 1")
+@study.claim(Ratio(above=1.4), at="Theorem 1")
 def at_long_intervals_pairs_count(results: Results) -> np.ndarray:
     """At long intervals the number of pairs counts.
 
     Mean gap at η = 3 divided by that at η = 1, averaged over T; jackknife over seeds.
     """
-    return shared.pseudo_values(gap_ratio, results.gap[:, [5, 4]])
+    return shared.pseudo_ratios(gap_ratio, results.gap[:, [5, 4]])
 
 
 @study.figure

@@ -110,18 +110,26 @@ def householder_transitions(ghmm: GaussianHMM) -> Float[np.ndarray, "k k"]:
     return np.linalg.pinv(householder(ghmm.M)) @ ghmm.M @ ghmm.T
 
 
-def posterior_sphere(centres: Float[np.ndarray, "d k"], rng: np.random.Generator) -> Float[np.ndarray, "d k"]:
+def posterior_sphere(
+    centres: Float[np.ndarray, "d k"],
+    rng: np.random.Generator | None = None,
+    *,
+    angle: float | None = None,
+    away: Float[np.ndarray, " d"] | None = None,
+) -> Float[np.ndarray, "d k"]:
     """For d > k, other unit centres M − v1ᵀ with the same posterior: a point of a (d − k)-sphere of them.
 
-    v = s v̂ + n with n ⟂ col(M) and (s − c)² + ‖n‖² = c², c = v̂ᵀμ_i. Lemma 7 as worded overlooks them.
+    v = s v̂ + n with n ⟂ col(M) and (s − c)² + ‖n‖² = c², c = v̂ᵀμ_i. Lemma 7 as worded overlooks them. The point is
+    drawn, or given by an `angle` (0: the mirror image HM, π: M itself) and a direction `away` from the span.
     """
     d, k = centres.shape
     require(d > k, "centres", centres.shape, "more dimensions than states")
+    draw = rng or np.random.default_rng(0)
     normal: np.ndarray = np.linalg.pinv(centres).T @ np.ones(k)
     normal /= np.linalg.norm(normal)
-    away = np.asarray(rng.normal(size=d))
+    away = np.asarray(draw.normal(size=d)) if away is None else away
     away = away - centres @ (np.linalg.pinv(centres) @ away)
-    angle, c = float(rng.uniform(0.3, 2 * np.pi - 0.3)), float(normal @ centres[:, 0])
+    angle, c = float(draw.uniform(0.3, 2 * np.pi - 0.3)) if angle is None else angle, float(normal @ centres[:, 0])
     shift = (c + c * np.cos(angle)) * normal + c * np.sin(angle) * away / np.linalg.norm(away)
     return centres - shift[:, None]
 
