@@ -1,0 +1,1 @@
+"""Exact transformers for sparse parity."""

@@ -1,0 +1,1 @@
+"""Sparse and hierarchical parity, probabilistic grammars with exact oracles, and masked text."""
