@@ -105,9 +105,8 @@ def _explain(
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
     text, own = str(problem), type(problem).__module__.partition(".")[0] not in ("builtins", "numpy")
-    if (
-        own or isinstance(problem, NotImplementedError) or "CUDA" in text
-    ):  # a GPU's errors say themselves what they are, and recording a step relies on them
+    # A GPU's errors say themselves what they are, and recording a step relies on them.
+    if own or isinstance(problem, NotImplementedError) or "CUDA" in text:
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from sandlab.errors import integer
+from sandlab.errors import BadInput, integer, require, shown
 
 if TYPE_CHECKING:
     import torch
@@ -21,9 +21,13 @@ def rng(seed: int, *stream: str | int, device: str | torch.device = "cpu") -> to
     import torch
 
     integer("seed", seed, low=0)
+    require(seed < 2**63, "seed", seed, "below 2^63")
     if stream:
         text = "/".join(map(str, (seed, *stream)))
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
-    generator = torch.Generator(device=device)
+    try:
+        generator = torch.Generator(device=device)
+    except (TypeError, RuntimeError) as problem:
+        raise BadInput(f"device must be like 'cpu' or 'cuda:0', got {shown(device)}: {problem}") from None
     generator.manual_seed(seed)
     return generator

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
+import shutil
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +23,15 @@ from sandlab import figures
 from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._store.environment import environment
-from sandlab.lab._store.files import refuse_when_full, write_atomic
+from sandlab.lab._store.files import checksum, refuse_when_full, write_atomic
 from sandlab.lab._store.plain import plain
 from sandlab.lab._store.store import Store
 from sandlab.learning._engine.scratch import scratch_folder
 from sandlab.learning.experiment import Experiment, Members, Runs, train_members
-from sandlab.models.base import Config, Model
+from sandlab.learning.objectives import Forward, Objective, as_objective
+from sandlab.models.base import Config, Model, build, seeded
 from sandlab.random import rng
+from sandlab.registry import get, names
 from sandlab.worlds.base import World, cross_entropy
 
 __all__ = ["TrainedModels", "fit_config", "train_experiment"]
@@ -53,30 +59,102 @@ def train_experiment(
     from sandlab.lab.run import check_device
 
     check_device(device)
-    path = Store.open(store).folder_for("training")
+    opened = Store.open(store)
+    path = opened.folder_for("training")
     with refuse_when_full(path):
         path.mkdir(parents=True)
     start = time.perf_counter()
-    with scratch_folder(path / "checkpoint"):
-        runs = train_members(Members(experiment, experiment.seed_list, device, weights=True))
-    levels = {"this model": float(runs.metrics["loss"][:, -1].mean()), **_levels(experiment)}
-    result = TrainedModels(path, runs, levels, time.perf_counter() - start)
-    _write(result, experiment, device)
+    try:
+        with _checkpoints(opened, experiment, device, path):
+            runs = train_members(Members(experiment, experiment.seed_list, device, weights=True))
+            levels = {"this model": float(runs.metrics["loss"][:, -1].mean()), **_levels(experiment)}
+            result = TrainedModels(path, runs, levels, time.perf_counter() - start)
+            _write(result, experiment, device)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.rmdir()  # when nothing has been written into it
+        raise
     return result
 
 
+@contextmanager
+def _checkpoints(store: Store, experiment: Experiment, device: str, path: Path) -> Iterator[None]:
+    """Let the training inside the block keep its state in the store: the same command goes on from there.
+
+    Two such commands at once do not share it: the second keeps its state beside its result.
+    """
+    key = checksum(json.dumps([canonical(experiment), device], sort_keys=True).encode())
+    lock = store.lock(f"training-{key[:16]}")
+    alone = lock.acquire()
+    folder = store.checkpoints / f"training-{key[:16]}" if alone else path / "checkpoint"
+    try:
+        with scratch_folder(folder):
+            yield
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        lock.release()
+
+
+def check_fit(world: World, config: Config, objective: str | Objective | None = None) -> None:
+    """Refuse a model that cannot be trained on a world, and say which can: one step on two examples tells."""
+    problem = _misfit(world, config, objective)
+    if not problem:
+        return
+    name = type(config).__name__.removesuffix("Config")
+    fitting = [each for each in names("models") if each != "own-module" and _fits(world, each, objective)]
+    listed = f"models that fit: {', '.join(fitting)}" if fitting else "no model of the laboratory fits"
+    raise BadInput(f"{name} does not fit {type(world).__name__} ({problem}): {listed}")
+
+
+def _misfit(world: World, config: Config, objective: str | Objective | None) -> str:
+    """Why two examples cannot be trained on; empty when they can."""
+    try:
+        goal = as_objective(objective)
+        batch = goal.prepare(world.sample(2, rng=rng(0, "shape")), rng(0, "shape"))
+        with seeded(0), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loss = goal.whole(Forward(model := build(config), model), batch)
+        loss.sum().backward()
+    except (ArithmeticError, AttributeError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as told:
+        return (str(told).splitlines() or [type(told).__name__])[0][:160]
+    return "" if loss.shape in ((), (1,)) else f"its loss has the shape {tuple(loss.shape)}"
+
+
+def _fits(world: World, name: str, objective: str | Objective | None) -> bool:
+    try:
+        return not _misfit(world, _fitted(world, get("models", name), {}), objective)
+    except (BadInput, TypeError):
+        return False
+
+
+def _options(name: str) -> set[str]:
+    return {each.name for each in dataclasses.fields(get("models", name).config_class)}
+
+
 def fit_config(world: World, model: type[Model], options: Mapping[str, Any]) -> Config:
+    """The config of a model for a world, checked on two examples: see `check_fit`."""
+    config = _fitted(world, model, options)
+    check_fit(world, config)
+    return config
+
+
+def _fitted(world: World, model: type[Model], options: Mapping[str, Any]) -> Config:
     """The config of a model for a world: alphabet, length, classes and readout come from the world unless given."""
     known = {each.name for each in dataclasses.fields(model.config_class)}
     batch = world.sample(2, rng=rng(0, "shape"))
     features = batch.inputs.is_floating_point()
     if features and "vocab" in known:
-        raise BadInput(f"{type(world).__name__} gives features, not tokens: choose a model without a vocabulary")
+        fitting = [name for name in names("models") if "vocab" not in _options(name) and _fits(world, name, None)]
+        listed = f"models that fit: {', '.join(fitting)}" if fitting else "no model of the laboratory fits"
+        raise BadInput(f"{type(world).__name__} gives features, not tokens: {listed}")
     found: dict[str, Any] = {"length": batch.inputs.shape[1] if batch.inputs.ndim > 1 else 1}
     if features:
         found |= {"inputs": batch.inputs[0].numel(), "outputs": int(batch.targets.max()) + 1}
     else:
-        found |= {"vocab": world.vocab, "outputs": world.outputs}
+        try:
+            found |= {"vocab": world.vocab, "outputs": world.outputs}
+        except NotImplementedError as problem:
+            raise BadInput(f"{problem}: models of the laboratory cannot be trained on it from here") from None
     if batch.mask.ndim == 2 and batch.mask.shape[1] == 1:
         found["read"] = "last"
     chosen = {**{name: value for name, value in found.items() if name in known}, **options}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sandlab.errors import BadInput, choice, require, shown
+from sandlab.errors import BadInput, choice, integer, require, shown
 from sandlab.learning._engine.layout import Layout
 from sandlab.models.base import Model, seeded
 from sandlab.models.hooks import VmapRecording
@@ -76,7 +76,11 @@ class Population(VmapRecording, nn.Module, Generic[Template]):
         strategy: str = "auto",
     ) -> None:
         super().__init__()
-        self.seeds = [int(seed) for seed in seeds]
+        if not callable(factory):
+            raise BadInput(f"factory must be a function from a seed to a module, got {shown(factory)}")
+        if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable) or getattr(seeds, "ndim", 1) == 0:
+            raise BadInput(f"seeds must be a list of whole numbers, got {shown(seeds)}")
+        self.seeds = [_seed(seed) for seed in seeds]
         require(len(self.seeds) >= 1, "seeds", self.seeds, "at least one number")
         choice("strategy", strategy, ("auto", *STRATEGIES))
         self.strategy, self.factory = strategy, factory
@@ -235,6 +239,13 @@ def build_member(factory: Callable[[int], ModuleType], seed: int, scale: float) 
     if scale != 1.0:
         scale_weights(model, scale)
     return model
+
+
+def _seed(value: object) -> int:
+    try:
+        return integer("seeds", int(value), low=0)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"seeds must be whole numbers of at least 0, got {shown(value)}") from None
 
 
 def _trainable(model: nn.Module) -> dict[str, Tensor]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sandlab.checking import checked_types
-from sandlab.errors import BadInput, choice, integer, number
+from sandlab.checking import checked_types, fits
+from sandlab.errors import BadInput, choice, integer, number, shown
 from sandlab.learning._engine.checkpoints import Checkpoint
 from sandlab.learning._engine.evaluation import Evaluate, evaluate, make_evaluation
 from sandlab.learning._engine.identity import fingerprint
@@ -39,6 +39,9 @@ class Curriculum(World):
     stages: tuple[tuple[int, World], ...]
 
     def __post_init__(self) -> None:
+        kind = tuple[tuple[int, World], ...]
+        if not fits(kind, self.stages):
+            raise BadInput(f"stages must be pairs (first step, world), got {shown(self.stages)}")
         starts = [start for start, _ in self.stages]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise BadInput(f"the stages of a curriculum must start at 0 and then at increasing steps, got {starts}")

@@ -13,7 +13,8 @@ from torch.autograd.function import FunctionCtx
 from torch.func import functional_call
 from torch.utils.hooks import RemovableHandle
 
-from sandlab.errors import BadInput, nearest
+from sandlab.checking import checked_types
+from sandlab.errors import BadInput, nearest, shown
 
 __all__ = ["ActivationCache", "Occurrences", "VmapRecording", "matching", "patch", "record"]
 
@@ -69,6 +70,8 @@ class ActivationCache(Occurrences):
 
 def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
     """The named modules of `model` whose path matches one of the glob patterns."""
+    if not all(isinstance(glob, str) for glob in patterns):
+        raise BadInput(f"activations are named by patterns such as 'layers.*', got {shown(patterns)}")
     named = {name: module for name, module in model.named_modules() if name}
     found = {
         name: module for name, module in named.items() if any(fnmatch.fnmatchcase(name, glob) for glob in patterns)
@@ -80,6 +83,7 @@ def matching(model: nn.Module, *patterns: str) -> dict[str, nn.Module]:
     return found
 
 
+@checked_types
 @contextmanager
 def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterator[ActivationCache]:
     """Keep the outputs of every activation that matches; with `gradients`, also the gradients that reach them.
@@ -117,6 +121,7 @@ def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterato
             handle.remove()
 
 
+@checked_types
 @contextmanager
 def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[None]:
     """Write activations: each pattern's outputs become the given tensor, or the function of what was computed.
@@ -238,6 +243,8 @@ def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -
 
 def _template(model: nn.Module) -> nn.Module:
     """The module whose activations have the names: the model itself, or a population's architecture."""
+    if not isinstance(model, nn.Module):
+        raise BadInput(f"model must be a torch module, got {shown(model)}")
     return model.template if isinstance(model, VmapRecording) else model
 
 

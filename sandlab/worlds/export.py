@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
-from sandlab.errors import BadInput, integer
+from sandlab.checking import checked
+from sandlab.errors import BadInput, integer, shown
+from sandlab.files import refuse_when_full, sync_folder
 from sandlab.random import rng as seeded_rng
 from sandlab.registry import name_of
 from sandlab.worlds.base import Batch, World
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["WorldDataset", "read_parquet", "to_huggingface", "to_parquet"]
 
 
+@checked
 def to_parquet(
     world: World, path: str | Path, examples: int, *, rng: torch.Generator, truth: bool = True, chunk: int = 4096
 ) -> Path:
@@ -33,26 +38,42 @@ def to_parquet(
     The file's metadata holds the world's name and settings under "sandlab". The file is written under a temporary name
     and then renamed, so that a reader never sees an unfinished file.
     """
-    import pyarrow.parquet as parquet
-
     integer("examples", examples, low=1)
+    integer("chunk", chunk, low=1)
     path = Path(path)
     if not path.parent.is_dir():
         raise BadInput(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: create it first")
-    unfinished = path.with_name(path.name + ".part")
+    if path.is_dir():
+        raise BadInput(f"{str(path)!r} is a folder: give the name of a file")
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        with refuse_when_full(path), open(unfinished, "xb") as file:
+            _write_chunks(file, world, examples, rng, truth, chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+    return path
+
+
+def _write_chunks(file: BinaryIO, world: World, examples: int, rng: torch.Generator, truth: bool, chunk: int) -> None:
+    import pyarrow.parquet as parquet
+
     writer = None
     try:
         for start in range(0, examples, chunk):
             table = _table(world, world.sample(min(chunk, examples - start), rng=rng), truth)
-            writer = writer or parquet.ParquetWriter(unfinished, table.schema)
+            writer = writer or parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
-    unfinished.replace(path)
-    return path
 
 
+@checked
 def read_parquet(path: str | Path) -> Batch:
     """The batch that `to_parquet` wrote."""
     import pyarrow.parquet as parquet
@@ -69,6 +90,7 @@ def read_parquet(path: str | Path) -> Batch:
     return Batch(columns["inputs"], columns["targets"], columns["mask"], truth)
 
 
+@checked
 def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: bool = True) -> datasets.Dataset:
     """A `datasets.Dataset` with the columns of the Parquet export (needs the [hf] extra)."""
     try:
@@ -79,6 +101,7 @@ def to_huggingface(world: World, examples: int, *, rng: torch.Generator, truth: 
     return Dataset(_table(world, world.sample(examples, rng=rng), truth, metadata=False))
 
 
+@checked
 class WorldDataset(IterableDataset[dict[str, Tensor]]):
     """A torch dataset that samples a world on the fly: dictionaries of inputs, targets and mask.
 
@@ -90,6 +113,8 @@ class WorldDataset(IterableDataset[dict[str, Tensor]]):
     """
 
     def __init__(self, world: World, *, seed: int, batch_size: int | None = None, size: int | None = None) -> None:
+        if not isinstance(world, World):
+            raise BadInput(f"world must be a World, got {shown(world)}")
         self.world = world
         self.seed = integer("seed", seed, low=0)
         self.batch_size = None if batch_size is None else integer("batch_size", batch_size, low=1)

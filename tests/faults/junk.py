@@ -3,8 +3,8 @@
     python tests/faults/junk.py --calls 10000            the API
     python tests/faults/junk.py --terminal --calls 2000  the terminal
 
-Each call runs in a forked process with 3 GB of memory and 20 seconds. What it may end with: a result, `BadInput`, or (for
-models and worlds without a certain truth) `NotImplementedError`; at the terminal a documented exit code without a
+Each call runs in a forked process with 3 GB of memory and 20 seconds. What it may end with: a result, `BadInput`, or
+(for worlds without a certain truth) `NotImplementedError`; at the terminal a documented exit code without a
 traceback. The rest is counted as raw, with the place.
 """
 
@@ -132,13 +132,13 @@ def _others() -> Iterator[tuple[str, str, Callable[[dict], object], list[str]]]:
         "Population": (sl.learning.Population, {"factory": lambda seed: model, "seeds": [0]}),
         "Checkpoint": (sl.learning.Checkpoint, {"path": folder / "x"}),
         "models.load": (sl.models.load, {"folder": folder}),
-        "record": (sl.record, {"model": model, "names": "*"}),
+        "record": (_recorded, {"model": model, "gradients": False}),
         "rng": (sl.rng, {"seed": 0}),
         "get": (sl.get, {"kind": "worlds", "name": "dyck"}),
         "read_machine": (read_machine, {"text": "(ab)*"}),
         "compile": (sl.circuits.compile, {"machine": machine, "length": 4}),
         "Store": (Store, {"folder": folder}),
-        "to_parquet": (sl.worlds.to_parquet, {"world": world, "path": folder / "x.parquet", "examples": 2, "rng": sl.rng(0)}),
+        "to_parquet": (sl.worlds.to_parquet, {"world": world, "path": folder / "x", "examples": 2, "rng": sl.rng(0)}),
         "WorldDataset": (sl.worlds.WorldDataset, {"world": world, "seed": 0}),
         "run": (sl.run, {"name": "markov/hessian", "device": "cuda:9", "store": folder, "progress": False}),
         "accepts": (sl.worlds.Dyck().accepts, {"tokens": None}),
@@ -150,16 +150,20 @@ def _others() -> Iterator[tuple[str, str, Callable[[dict], object], list[str]]]:
         yield "other", name, usual(function, **given), sorted({*given, *extra})
 
 
+def _recorded(model: Any, gradients: Any = False, pattern: Any = "*") -> object:
+    import sandlab as sl
+
+    with sl.record(model, pattern, gradients=gradients) as cache:
+        return cache
+
+
 def attempt(call: Callable[[], object]) -> str:
     """How a call ends, in a word or with the place of a raw error."""
     from sandlab.errors import BadInput
 
     try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
+        silent = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+        with warnings.catch_warnings(), silent[0], silent[1]:
             warnings.simplefilter("ignore")
             call()
         return "success"

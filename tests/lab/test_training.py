@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
@@ -50,3 +52,47 @@ def test_features_do_not_fit_a_model_of_tokens_and_settings_are_checked(tmp_path
     config = fit_config(WORLD, sl.models.Transformer, {})
     with pytest.raises(BadInput, match="no CUDA device"):
         train_experiment(Experiment(WORLD, config, Training(steps=1)), device="cuda", store=tmp_path)
+
+
+CODE = """
+import os, signal, sys
+import sandlab.learning.experiment as experiment
+from sandlab.cli import main
+real = experiment.train
+def ended(*args, **options):
+    def end(step, *_):
+        if step == 30 and sys.argv[1] != "none":
+            os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    return real(*args, **{**options, "callbacks": [end], "every": 10})
+experiment.train = ended
+main(["train", "--world", "markov-chain", "--set", "world.length=8", "--set", "model.width=8", "--set", "steps=60",
+      "--set", "batch_size=4", "--set", "eval_examples=8", "--store", sys.argv[2], "--json"])
+"""
+
+
+def command(how: str, store) -> subprocess.CompletedProcess:
+    words = [sys.executable, "-c", CODE, how, str(store)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=200)
+
+
+def test_a_training_that_is_ended_saves_itself_and_the_same_command_goes_on(tmp_path):
+    """D9: what was trained is kept, and the resumed run equals one that was never ended."""
+    whole = json.loads(command("none", tmp_path / "whole").stdout)
+    for how, code in (("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)):
+        store = tmp_path / how
+        ended = command(how, store)
+        assert ended.returncode == code, ended.stderr
+        assert "the same command goes on from there" in ended.stderr and "Traceback" not in ended.stderr
+        assert list((store / "training").iterdir()) == []
+        assert len(list((store / "checkpoints").glob("*/*.safetensors"))) == 1
+        resumed = json.loads(command("none", store).stdout)
+        assert resumed["loss"] == whole["loss"] and resumed["levels"] == whole["levels"]
+        assert list((store / "checkpoints").iterdir()) == []
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_the_training(tmp_path):
+    """D9."""
+    (tmp_path / "file").write_text("")
+    endless = Experiment(WORLD, fit_config(WORLD, sl.models.Transformer, {}), Training(10**9))
+    with pytest.raises(BadInput, match="must be a folder, got the file"):
+        train_experiment(endless, store=tmp_path / "file")

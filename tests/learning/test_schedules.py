@@ -171,7 +171,7 @@ def test_a_run_on_plateaus_resumes_bit_by_bit(tmp_path: Path, rates: list) -> No
     assert torch.equal(whole_model.rows[0], resumed_model.rows[0])
     for left, right in zip(whole, resumed):
         assert np.array_equal(left.loss, right.loss) and np.array_equal(left.metrics["loss"], right.metrics["loss"])
-    with pytest.raises(BadInput, match="other settings"):
+    with pytest.raises(BadInput, match="belongs to another run"):
         sl.learning.train(tiny(), WORLD, steps=50, rng=sl.rng(4), checkpoint=tmp_path / "cut.safetensors")
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from sandlab.checking import checked_types
 from sandlab.errors import BadInput, integer
 from sandlab.learning._engine.sources import Source
 from sandlab.learning.objectives import LossFunction, Objective, as_objective, member_accuracy
@@ -61,6 +62,7 @@ def _numbers(metrics: Metrics) -> dict[str, float]:
 
 
 @one_or_many(_numbers)
+@checked_types
 def evaluate(
     model: nn.Module,
     world: World,

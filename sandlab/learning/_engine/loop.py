@@ -16,6 +16,7 @@ from sandlab.errors import BadInput
 from sandlab.learning._engine.checkpoints import Checkpoint, restore, save
 from sandlab.learning._engine.evaluation import Evaluation, Metrics
 from sandlab.learning._engine.identity import run_identity
+from sandlab.learning._engine.interruptions import Interruptions
 from sandlab.learning._engine.precision import computing
 from sandlab.learning._engine.scratch import OutOfTime, out_of_time
 from sandlab.learning._engine.sources import Source
@@ -95,6 +96,7 @@ class Loop:
         self._source_begun, self._source_start = 0, self.source.rng.get_state()
         self._checked, self._read, self._text, self.saved = 0, 0.0, "", time.monotonic()
         self.identity: dict[str, str] = {}
+        self.interruptions = Interruptions(self.checkpoint is not None)
 
     def _trackers(self, slots: int) -> dict[str, Tracker]:
         found: dict[str, Tracker] = {}
@@ -122,15 +124,19 @@ class Loop:
             if self.queue is not None:
                 self._fill(self.queue)
             self._prepare()
-            while True:
-                self._evaluate_if_due()
-                if self.queue is not None and self._exchange(self.queue, bar):
-                    continue
-                if not self.moving.any():
-                    break
-                self._advance(bar)
+            with self.interruptions:
+                self._updates(bar)
             if self.checkpoint is not None:
                 save(self, Path(self.checkpoint.path))
+
+    def _updates(self, bar: ProgressBar) -> None:
+        while True:
+            self._evaluate_if_due()
+            if self.queue is not None and self._exchange(self.queue, bar):
+                continue
+            if not self.moving.any():
+                return
+            self._advance(bar)
 
     def _bar(self, show: bool | None) -> ProgressBar:
         many, queue = f"training {len(self.step)} members", self.queue
@@ -175,9 +181,11 @@ class Loop:
                 self._save_if_due(self.checkpoint)
 
     def _save_if_due(self, checkpoint: Checkpoint) -> None:
-        over = out_of_time()
-        if over or checkpoint.due(self.done, self.saved):
+        over, ended = out_of_time(), self.interruptions.pending is not None
+        if over or ended or checkpoint.due(self.done, self.saved):
             save(self, Path(checkpoint.path))
+        if ended:
+            self.interruptions.deliver()
         if over:
             raise OutOfTime(f"after {self.done} of {self.steps} updates, which are kept")
 
