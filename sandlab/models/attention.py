@@ -89,6 +89,11 @@ def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*lead tim
     return turned if x.shape[-1] % 2 == 0 else torch.cat([turned, x[..., -1:]], -1)
 
 
+def _far_below(hidden: Tensor, scores: Tensor) -> Tensor:
+    """A bias against hidden keys (…, 1, 1, key). Finite: a query that sees nothing else must not become NaN."""
+    return (hidden.to(scores.dtype) * -1e9).unsqueeze(-2).unsqueeze(-2)
+
+
 class SumOfHeads(nn.Module):
     """Σ_h x^(h): the sum of the heads' outputs."""
 
@@ -106,6 +111,7 @@ class Attention(nn.Module):
     kind       "softmax", "linear" (scores used as they are) or "hard" (uniform over the largest scores)
     positions  "rotary", "relative" (a learned bias per head and distance) or "alibi" act here; others on the embedding
     output_map False: each head's value map writes into the stream itself (width to width) and the heads are summed
+    average    the output map reads the mean of the heads, not all of them side by side
     fused      use torch's fused kernel when nothing inside is recorded (faster, but without second derivatives)
     """
 
@@ -125,6 +131,7 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         rotary_base: float = 10000.0,
         output_map: bool = True,
+        average: bool = False,
         std: float | None = None,
     ) -> None:
         super().__init__()
@@ -138,14 +145,15 @@ class Attention(nn.Module):
         self.key = Linear(width, inner, bias=bias, std=std)
         self.value = Linear(width, inner if output_map else heads * width, bias=bias, std=std)
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
-        self.output = Linear(inner, width, bias=bias, std=std) if output_map else SumOfHeads(heads)
+        self.average, read = average, head_width if average else inner
+        self.output = Linear(read, width, bias=bias, std=std) if output_map else SumOfHeads(heads)
         if positions == "relative":
             self.distance_bias = nn.Parameter(torch.zeros(heads, 2 * length - 1))
 
     def forward(
-        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
+        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None, hidden: Tensor | None = None
     ) -> Float[Tensor, "*lead time width"]:
-        """With a `slot` of a key-value cache, `x` continues the sequences in the cache."""
+        """With a `slot` of a key-value cache, `x` continues the sequences in the cache; `hidden` keys are not seen."""
         query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
         positions = torch.arange(x.shape[-2], device=x.device) if slot is None else slot.positions
         if self.position_kind == "rotary":
@@ -153,15 +161,19 @@ class Attention(nn.Module):
         if slot is not None:
             z = self._explicit(query, *slot.extend(key, value), positions)
         elif self._can_fuse():
-            z = self._fused(query, key, value)
+            z = self._fused(query, key, value, hidden)
         else:
-            z = self._explicit(query, key, value, positions)
-        return self.output(self.z(z.transpose(-2, -3).flatten(-2)))
+            z = self._explicit(query, key, value, positions, hidden)
+        return self.output(self.z(z.mean(-3) if self.average else z.transpose(-2, -3).flatten(-2)))
 
-    def _explicit(self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> Tensor:
+    def _explicit(
+        self, query: Tensor, key: Tensor, value: Tensor, positions: Tensor, hidden: Tensor | None = None
+    ) -> Tensor:
         keys = torch.arange(key.shape[-2], device=key.device)
         scores = (query * self.scale) @ key.mT  # the query is the smaller tensor to scale
         bias = self._position_bias(positions, keys, scores)
+        if hidden is not None:
+            bias = _far_below(hidden, scores) + (0.0 if bias is None else bias)
         if bias is not None and self.scores.hooked:
             scores, bias = scores + bias, None
         mask = allowed_keys(positions, keys, causal=self.causal, window=self.window)
@@ -190,16 +202,25 @@ class Attention(nn.Module):
         plain = self.kind == "softmax" and self.window is None and self.position_kind not in ("relative", "alibi")
         return self.fused and plain and not hooked
 
-    def _fused(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def _fused(self, query: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None = None) -> Tensor:
         lead = query.shape[:-3]
         rows = [each.reshape(-1, *each.shape[-3:]) for each in (query, key, value)]
+        if hidden is not None:
+            rows.append(self._hiding(hidden.reshape(-1, hidden.shape[-1]), rows[0]))
         most = MOST_BLOCKS // query.shape[-3]
         parts = [self._attend(*part) for part in zip(*(each.split(most) for each in rows))]
         z = parts[0] if len(parts) == 1 else torch.cat(parts)
         return z.reshape(*lead, *z.shape[-3:])
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
+    def _hiding(self, hidden: Tensor, query: Tensor) -> Tensor:
+        """The bias of hidden keys, with the causal mask in it: the kernel takes one of the two."""
+        bias, time = _far_below(hidden, query), query.shape[-2]
+        if self.causal:
+            bias = bias.masked_fill(~causal_mask(query.new_empty(time, time)), -torch.inf)
+        return bias.expand(-1, self.heads, time, -1)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None) -> Tensor:
+        dropout, causal = self.dropout if self.training else 0.0, self.causal and bias is None
         return F.scaled_dot_product_attention(
-            query, key, value, dropout_p=dropout, is_causal=self.causal, scale=self.scale
+            query, key, value, attn_mask=bias, dropout_p=dropout, is_causal=causal, scale=self.scale
         )

@@ -62,6 +62,10 @@ class TransformerConfig(Config):
     zero_readout       start the readout at zero; zero_mlp the last map of each feed-forward block
     log_output         ε: the output is log(|z| + ε) of the readout z (None: z itself)
     read               "all" positions, or only the "last" (logits then have a time axis of 1)
+    hidden_keys        inputs from vocab to 2 · vocab − 1 are the tokens 0 … vocab − 1 again, but no position attends to
+                       them: padding, and tokens that are taken out of the context without moving the others
+    embedding_norm     normalise the embeddings; masked_head: before the readout LN(φ(W x + b)), both as in BERT
+    average_heads      the heads' outputs are averaged instead of concatenated
     """
 
     vocab: int
@@ -102,6 +106,10 @@ class TransformerConfig(Config):
     zero_mlp: bool = False
     log_output: float | None = None
     read: str = "all"
+    hidden_keys: bool = False
+    embedding_norm: bool = False
+    masked_head: bool = False
+    average_heads: bool = False
 
     def __post_init__(self) -> None:
         self.check_integers("vocab", "length", "width", "loops", "head_width", "mlp_width", "outputs", "window")
@@ -117,6 +125,8 @@ class TransformerConfig(Config):
         choice("embedding", self.embedding, ("learned", "one-hot"))
         choice("read", self.read, ("all", "last"))
         choice("attention", self.attention, ("softmax", "linear", "hard"))
+        require(not self.masked_head or self.mlp != "none", "masked_head", True, "False without an activation")
+        require(not self.average_heads or self.output_map, "average_heads", True, "False without an output map")
         self._check_positions()
         self._check_layers()
         self._check_widths()
@@ -206,12 +216,17 @@ class Transformer(Model):
             self.register_buffer("sinusoid", sinusoids(config.length, config.width), persistent=False)
         if config.positions == "learned-linear":
             self.direction = nn.Parameter(torch.randn(config.width) * _token_std(config))
+        if config.embedding_norm:
+            self.embedding_norm = norm_of(config)
         self.embed = HookPoint()
         self.layers = module_list(
             Layer(config, heads, residual) for heads, residual in zip(config.heads_per_layer, config.residual_per_layer)
         )
         self.ln_final = norm_of(config) if config.norm == "pre" else HookPoint()
         outputs = config.outputs or config.vocab
+        if config.masked_head:
+            self.head = Linear(config.width, config.width, std=config.init_std)
+            self.head_norm = norm_of(config)
         if not config.tied:
             self.unembed = Linear(config.width, outputs, bias=False, std=config.init_std)
             if config.zero_readout:
@@ -227,10 +242,11 @@ class Transformer(Model):
         if cache is not None:
             return self._continue(inputs, cache)
         check_length(inputs.shape[-1], self.config.length)
-        x = self.embed_tokens(inputs)
+        hidden = inputs >= self.config.vocab if self.config.hidden_keys else None
+        x = self.embed_tokens(inputs if hidden is None else inputs % self.config.vocab)
         for _ in range(self.config.loops):
             for layer in self.layers:
-                x = layer(x)
+                x = layer(x, hidden=hidden)
         if self.config.read == "last":
             x = x[..., -1:, :]
         return self.read_out(self.ln_final(x))
@@ -272,6 +288,8 @@ class Transformer(Model):
             furthest = min(config.position_shift, config.length - time)
             positions = torch.randint(furthest + 1, (1,), device=x.device) + torch.arange(time, device=x.device)
         x = self._add_positions(x, positions)
+        if config.embedding_norm:
+            x = self.embedding_norm(x)
         if config.embedding_dropout and self.training:
             x = F.dropout(x, config.embedding_dropout)
         return self.embed(x)
@@ -307,6 +325,8 @@ class Transformer(Model):
         return F.pad(tokens, (0, config.width - config.token_width)), self._add_positions(nothing, None)
 
     def read_out(self, x: Float[Tensor, "*lead width"]) -> Float[Tensor, "*lead outputs"]:
+        if self.config.masked_head:
+            x = self.head_norm(ACTIVATIONS[self.config.mlp](self.head(x)))
         logits = linear(x, self.embedding.weight) if self.config.tied else self.unembed(x)
         if self.config.readout_bias:
             logits = logits + align(self.readout_bias, logits, 1)

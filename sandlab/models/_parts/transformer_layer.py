@@ -48,7 +48,7 @@ class Layer(nn.Module):
             config.width, heads, config.head_width or config.width // heads, config.length,
             kind=config.attention, positions=config.positions, causal=config.causal, window=config.window,
             scale=config.scale, bias=config.bias, dropout=config.attention_dropout, rotary_base=config.rotary_base,
-            output_map=config.output_map, std=config.init_std,
+            output_map=config.output_map, average=config.average_heads, std=config.init_std,
         )  # fmt: skip
         self.attention_norm = norm_of(config)
         self.resid_mid = HookPoint()
@@ -64,9 +64,10 @@ class Layer(nn.Module):
         self.resid_post = HookPoint()
 
     def forward(
-        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None
+        self, x: Float[Tensor, "*lead time width"], slot: Slot | None = None, hidden: Tensor | None = None
     ) -> Float[Tensor, "*lead time width"]:
-        attention = self.attention if slot is None else partial(self.attention, slot=slot)
+        plain = slot is None and hidden is None
+        attention = self.attention if plain else partial(self.attention, slot=slot, hidden=hidden)
         x = self.resid_mid(self._branch(x, attention, self.attention_norm))
         if self.has_mlp:
             x = self._branch(x, self._feed_forward, self.mlp_norm)
