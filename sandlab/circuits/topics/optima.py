@@ -11,7 +11,15 @@ from jaxtyping import Float
 from sandlab.errors import choice, require
 from sandlab.worlds.topics.masking import MaskedStatistics, topic_of_word
 
-__all__ = ["block_value", "diagonal_value", "embedding_optimum", "level_attention", "ridge_value", "value_family"]
+__all__ = [
+    "block_value",
+    "diagonal_value",
+    "embedding_optimum",
+    "level_attention",
+    "ridge_fit",
+    "ridge_value",
+    "value_family",
+]
 
 Matrix = Float[np.ndarray, "rows vocab"]
 
@@ -67,11 +75,20 @@ def diagonal_value(statistics: MaskedStatistics) -> Float[np.ndarray, "vocab voc
 def ridge_value(
     statistics: MaskedStatistics, frequencies: Float[np.ndarray, "documents vocab"], strength: float
 ) -> Float[np.ndarray, "vocab vocab"]:
-    """Minimiser of mean ‖W x − P‖² + λ‖W‖² over documents: W = E[P xᵀ](E[x xᵀ] + λI)⁻¹."""
+    """The value matrix of `ridge_fit` on infinite documents with the given frequencies."""
+    return ridge_fit(statistics.masked(frequencies), frequencies, strength)
+
+
+def ridge_fit(
+    seen: Float[np.ndarray, "documents vocab"], wanted: Float[np.ndarray, "documents vocab"], strength: float
+) -> Float[np.ndarray, "vocab vocab"]:
+    """Minimiser of mean ‖W x − y‖² + λ‖W‖² over documents: W = E[y xᵀ](E[x xᵀ] + λI)⁻¹.
+
+    seen     x: frequencies of the shown tokens; wanted: y, frequencies of the true words at predicted positions
+    """
     require(strength > 0, "strength", strength, "positive", "without it the minimiser is not unique")
-    seen = statistics.masked(frequencies)
-    gram = seen.T @ seen / len(seen) + strength * np.eye(statistics.vocab)
-    return np.linalg.solve(gram, seen.T @ frequencies / len(seen)).T
+    gram = seen.T @ seen / len(seen) + strength * np.eye(seen.shape[1])
+    return np.linalg.solve(gram, seen.T @ wanted / len(seen)).T
 
 
 def embedding_optimum(

@@ -10,6 +10,7 @@ from torch import nn
 from sandlab.circuits.topics.optima import block_value, diagonal_value, embedding_optimum, level_attention
 from sandlab.errors import choice
 from sandlab.models.topics.one_layer import OneLayerTopics
+from sandlab.registry import register
 from sandlab.worlds.topics.masking import MaskedStatistics
 
 __all__ = ["embedding_topics", "set_attention", "set_value", "value_topics"]
@@ -30,6 +31,7 @@ def set_attention(model: OneLayerTopics, statistics: MaskedStatistics, alpha: fl
         _write(bias, np.zeros(bias.shape))
 
 
+@register("circuits")
 def value_topics(
     statistics: MaskedStatistics, value: str = "block", *, alpha: float = 1.0, beta: float = 1.0
 ) -> OneLayerTopics:
@@ -41,6 +43,7 @@ def value_topics(
     return model
 
 
+@register("circuits")
 def embedding_topics(statistics: MaskedStatistics, kind: str = "diagonal") -> OneLayerTopics:
     """Optimal embeddings and output bias (Theorem 2.1.1), the identity as value matrix, uniform attention."""
     embedding, bias = embedding_optimum(statistics, kind)

@@ -27,9 +27,7 @@ from sandlab.circuits.topics.optima import block_value
 from sandlab.circuits.topics.prescribed import set_value
 from sandlab.figures import COLOURS, new
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.lenses.topics.attention import TopicAttention, attention_by_topic
 from sandlab.models.topics.one_layer import OneLayerTopics, OneLayerTopicsConfig
-from sandlab.random import rng
 from sandlab.studies.claims import Mean, Ratio
 from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
@@ -122,17 +120,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
 
 def read(experiment: Experiment, runs: Runs, documents: int) -> Averages:
     """Average attention of every seed on the same unmasked documents."""
-    words = shared.WORLD.sample(documents, rng=rng(2, "attention")).truth["words"]
-
-    def averages(shift: int) -> list[TopicAttention]:
-        models = [runs.model(experiment.model, index) for index in range(len(runs))]
-        asked = [model for model in models if isinstance(model, OneLayerTopics)]
-        return [attention_by_topic(model, words, shared.WORDS, label_shift=shift) for model in asked]
-
-    true, shifted = averages(0), averages(SHIFT)
-    first, second = (
-        np.array([(each.same_word, each.same_topic, each.different) for each in part]) for part in (true, shifted)
-    )
+    true = shared.topic_averages(experiment, runs, documents)
+    shifted = shared.topic_averages(experiment, runs, documents, SHIFT)
+    first, second = shared.classes(true), shared.classes(shifted)
     return Averages(first, second, runs.metrics["loss"][:, -1], np.array([each.mean / each.expected for each in true]))
 
 

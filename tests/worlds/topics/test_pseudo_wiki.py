@@ -10,6 +10,7 @@ from sandlab.errors import BadInput
 from sandlab.random import rng
 from sandlab.worlds.topics.corpus import TopicCorpus
 from sandlab.worlds.topics.documents import DisjointTopics, LDATopics
+from sandlab.worlds.topics.growing import GrowingTopics
 from sandlab.worlds.topics.pseudo_wiki import PseudoWiki
 
 
@@ -71,3 +72,16 @@ def test_the_oracle_of_a_corpus_is_that_of_its_world() -> None:
         TopicCorpus().oracle(batch)
     with pytest.raises(BadInput, match="size"):
         PseudoWiki(size=50)
+
+
+def test_longer_documents_have_more_topics() -> None:
+    world = GrowingTopics(topics=5, words=4, lengths=(20, 60))
+    batch = world.sample(400, rng=rng(4))
+    lengths = (batch.inputs != world.filler).sum(1)
+    found = (batch.truth["weights"] > 0).sum(1)
+    assert torch.equal(found, 1 + 4 * (lengths - 20) // 40) and set(found.tolist()) >= {1, 2, 3, 4}
+    for words, weights in zip(batch.truth["words"].tolist(), batch.truth["weights"]):
+        topics = {(word - 1) // 4 for word in words if word != world.filler}
+        assert topics <= set(weights.nonzero().flatten().tolist())
+    fixed = GrowingTopics(lengths=(30, 30)).sample(5, rng=rng(0))
+    assert ((fixed.truth["weights"] > 0).sum(1) == 1).all()
