@@ -1,1 +1,1 @@
-"""Measurements of implicit curricula: monomials, n-grams, non-terminals, attention paths, and the theory of one step."""
+"""Measurements of implicit curricula: monomials, n-grams, non-terminals, attention paths, the theory of one step."""

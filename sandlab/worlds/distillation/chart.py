@@ -128,17 +128,24 @@ def sentence_probs(
 
 
 def token_posteriors(
-    rules: PCFG, evidence: Float[Tensor, "sentence time terminal"], lengths: Int[Tensor, "sentence"]
+    rules: PCFG,
+    evidence: Float[Tensor, "sentence time terminal"],
+    lengths: Int[Tensor, "sentence"],
+    own: Float[Tensor, "sentence time terminal"] | None = None,
 ) -> Float[Tensor, "sentence time terminal"]:
-    """P(token at i = w | evidence and length) = e_i(w) ∂ log I(start, 1, h)/∂e_i(w); zeros beyond the length."""
+    """P(token at i = w | evidence and length) = e_i(w) ∂ log I(start, 1, h)/∂e_i(w); zeros beyond the length.
+
+    own   likelihoods to use at the predicted position itself, where they differ from those used elsewhere
+    """
     found = []
     for rows in _parts(rules, evidence):
         weights = evidence[rows].double().requires_grad_()
         with torch.enable_grad():
             total = _Charts(rules, weights).whole(lengths[rows]).log().sum()
             (slope,) = torch.autograd.grad(total, weights)
-        found.append((weights * slope).detach())
-    return torch.cat(found)
+        found.append((weights.detach() if own is None else own[rows].double()) * slope)
+    joint = torch.cat(found)
+    return joint / joint.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
 def next_token_probs(

@@ -35,7 +35,7 @@ class _GrammarWorld(World):
     `hidden` the same numbers plus the vocabulary stand for tokens whose key no position may attend to.
     """
 
-    grammar: str = "cfg3b"
+    grammar: str = "toy-english"
     root: str | None = None
     longest: int | None = None
     latent: bool = False
@@ -155,14 +155,23 @@ class MaskedGrammar(_GrammarWorld):
         weights = (1 - self.rate + self.rate * self.keep) * same + self.rate * self.swap / self.words
         return torch.where((shown < self.words).unsqueeze(-1), weights, 1.0)
 
+    def own_evidence(self, inputs: Int[Tensor, "example position"]) -> Float[Tensor, "example time word"]:
+        """The same at a position that is known to be selected, as all predicted ones are: keep 1[w = o] + swap/v."""
+        shown = inputs[:, 1:] % self.vocab
+        same = (shown.unsqueeze(-1) == torch.arange(self.words, device=inputs.device)).double()
+        weights = self.keep * same + self.swap / self.words
+        usable = (shown < self.words).unsqueeze(-1) & (self.keep + self.swap > 0)
+        return torch.where(usable, weights, 1.0)
+
     def lengths(self, inputs: Int[Tensor, "example position"]) -> Int[Tensor, "example"]:
         return (inputs[:, 1:] % self.vocab != self.pad).sum(1)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example position class"]:
-        """P(token | the corrupted sentence): inside probabilities with the channel's likelihoods as leaves."""
+        """P(token | the corrupted sentence, selected): inside probabilities with the channel's likelihoods as leaves."""
         if self.longest is not None:
             raise NotImplementedError("the oracle needs whole sentences: leave out longest")
-        found = token_posteriors(self.rules, self.evidence(batch.inputs), self.lengths(batch.inputs))
+        evidence, own = self.evidence(batch.inputs), self.own_evidence(batch.inputs)
+        found = token_posteriors(self.rules, evidence, self.lengths(batch.inputs), own)
         found = torch.where(found.sum(-1, keepdim=True) > 0.5, found, 1 / self.words)
         return self._log_probs(torch.nn.functional.pad(found, (0, 0, 1, 0), value=1 / self.words))
 
@@ -196,8 +205,7 @@ class BoundaryGrammar(_GrammarWorld):
     Source: Panigrahi et al. 2024, thesis section 4.2.9.
     """
 
-    grammar: str = "cfg3f"
-    height: int = 3
+    height: int = 2
     latent: bool = True
 
     def __post_init__(self) -> None:
@@ -246,7 +254,7 @@ class WindowOracle:
         return grams.movedim(self.radius, 0)[: self.world.words]
 
     def probs(self, inputs: Int[Tensor, "example position"]) -> Float[Tensor, "example time word"]:
-        """Posterior of every token, its own shown token included."""
+        """Posterior of every token if it is selected, its own shown token included."""
         own = self.world.evidence(inputs)
         likely = torch.nn.functional.pad(own, (0, 2))
         shown = inputs[:, 1:] % self.world.vocab
@@ -254,7 +262,7 @@ class WindowOracle:
         found = self.counts.to(own).expand(*own.shape[:2], *self.counts.shape)
         for offset in [*range(-self.radius, 0), *range(1, self.radius + 1)]:
             found = torch.einsum("btwg...,btg->btw...", found, self._beside(likely, offset))
-        found = found * own
+        found = found * self.world.own_evidence(inputs)
         return found / found.sum(-1, keepdim=True).clamp(min=1e-300)
 
     def _beside(self, likely: Tensor, offset: int) -> Tensor:

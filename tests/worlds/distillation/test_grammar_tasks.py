@@ -14,7 +14,7 @@ from sandlab.worlds.distillation.grammar_tasks import BoundaryGrammar, MaskedGra
 
 
 def test_corruption_has_the_stated_shares_and_only_selected_tokens_count() -> None:
-    world = MaskedGrammar(root="13|14|15")
+    world = MaskedGrammar("cfg3b", root="13|14|15")
     batch = world.sample(4000, rng=rng(0))
     shown, true = batch.inputs % world.vocab, batch.targets
     exists = (true < 3).double()
@@ -30,7 +30,9 @@ def test_corruption_has_the_stated_shares_and_only_selected_tokens_count() -> No
 
 
 def test_padding_is_hidden_and_selected_tokens_only_on_request() -> None:
-    plain, hiding = (MaskedGrammar(root="13", hide_selected=hide).sample(64, rng=rng(1)) for hide in (False, True))
+    plain, hiding = (
+        MaskedGrammar("cfg3b", root="13", hide_selected=hide).sample(64, rng=rng(1)) for hide in (False, True)
+    )
     pads = plain.targets == 5
     assert torch.equal(plain.inputs >= 8, pads)
     assert torch.equal(hiding.inputs >= 8, pads | hiding.mask)
@@ -38,17 +40,17 @@ def test_padding_is_hidden_and_selected_tokens_only_on_request() -> None:
 
 
 def test_the_plateau_before_any_context_is_learnt() -> None:
-    loss, accuracy = MaskedGrammar().plateau
+    loss, accuracy = MaskedGrammar("cfg3b").plateau
     assert loss == pytest.approx(1.0524, abs=5e-5)
     assert accuracy == pytest.approx(0.4, abs=1e-9)
-    world = MaskedGrammar(root="13|14|15")
+    world = MaskedGrammar("cfg3b", root="13|14|15")
     batch = world.sample(3000, rng=rng(2))
     measured = float(cross_entropy(WindowOracle(world, 0).predict(batch), batch))
     assert measured == pytest.approx(world.plateau[0], abs=0.02)
 
 
 def test_more_context_lowers_the_loss_and_the_oracle_is_best() -> None:
-    world = MaskedGrammar(root="13|14|15")
+    world = MaskedGrammar("cfg3b", root="13|14|15")
     batch = world.sample(400, rng=rng(3))
     losses = [float(cross_entropy(WindowOracle(world, r).predict(batch), batch)) for r in (0, 1, 2)]
     losses.append(world.optimal_loss(batch))
@@ -57,7 +59,7 @@ def test_more_context_lowers_the_loss_and_the_oracle_is_best() -> None:
 
 def test_window_predictions_are_those_of_the_conditional_distribution() -> None:
     """r = 1 on visible neighbours: N(a w b)/Σ N(a · b) with the n-grams of the language."""
-    world = MaskedGrammar(root="10", rate=0.0)
+    world = MaskedGrammar("cfg3b", root="10", rate=0.0)
     grams = world.rules.ngrams(3, padding=1)
     inputs = torch.tensor([[3, 0, 6, 2, 1, 0, 1]])
     found = WindowOracle(world, 1).probs(inputs)[0, 1].numpy()
@@ -67,17 +69,17 @@ def test_window_predictions_are_those_of_the_conditional_distribution() -> None:
 
 
 def test_boundary_targets_are_the_last_tokens_of_spans() -> None:
-    world = BoundaryGrammar(root="13|14|15", height=2)
+    world = BoundaryGrammar("cfg3f", root="13|14|15", height=2)
     batch = world.sample(32, rng=rng(4))
     assert batch.inputs.shape == batch.targets.shape == batch.mask.shape
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
-    every = BoundaryGrammar(root="13|14|15", height=1).sample(32, rng=rng(4))
+    every = BoundaryGrammar("cfg3f", root="13|14|15", height=1).sample(32, rng=rng(4))
     assert torch.equal(every.mask, every.targets < 3)
     assert not (batch.mask & ~every.mask).any() and batch.mask.sum() < every.mask.sum()
 
 
 def test_the_next_token_oracle_beats_the_unigram_and_sums_to_one() -> None:
-    world = BoundaryGrammar(root="13|14|15", height=2)
+    world = BoundaryGrammar("cfg3f", root="13|14|15", height=2)
     batch = world.sample(64, rng=rng(5))
     oracle = world.oracle(batch)
     assert torch.allclose(oracle.exp().sum(-1), torch.ones(1, dtype=torch.float64))
@@ -86,5 +88,5 @@ def test_the_next_token_oracle_beats_the_unigram_and_sums_to_one() -> None:
 
 
 def test_long_sentences_can_be_cut() -> None:
-    world = BoundaryGrammar(longest=40)
+    world = BoundaryGrammar("cfg3f", longest=40)
     assert world.sample(4, rng=rng(6)).inputs.shape == (4, 40)
