@@ -17,7 +17,8 @@ from typing import Annotated
 
 import typer
 
-from sandlab.cli import benchmarks, browse, circuits, claims, decoding, doctor, new, results, studies, training
+from sandlab.cli import benchmarks, browse, card, circuits, claims, decoding, doctor, new, results, studies, training
+from sandlab.cli.screen import documents_alone
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
@@ -36,7 +37,7 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
-    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor, new):
+    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor, new, card):
         made.registered_commands.extend(part.commands.registered_commands)
     return made
 
@@ -69,8 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = lambda message, *_about: print(f"sandlab: {message}", file=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = call(list(sys.argv[1:] if arguments is None else arguments))
+        with documents_alone("--json" in given):
+            code = call(given)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: what Python writes at its end has no place
@@ -129,8 +132,13 @@ def _explain(problem: Exception, arguments: list[str]) -> int:
         return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
     if isinstance(problem, FloatingPointError):  # a training whose loss became infinite
         return _say(str(problem), BAD_INPUT)
+    if type(problem).__name__ == "ClusterLost":
+        _say(str(problem), COULD_NOT_FINISH)
+        os._exit(COULD_NOT_FINISH)  # Ray would wait for its head, and then abort the process
     if type(problem).__name__ in ("JobFailed", "StoreFull"):
         return _say(str(problem), COULD_NOT_FINISH)
+    if isinstance(problem, NotImplementedError):  # a world without an oracle, say
+        return _say(str(problem), BAD_INPUT)
     if isinstance(problem, (OSError, sqlite3.Error, MemoryError)):
         return _say(
             f"the machine failed ({type(problem).__name__}: {problem}): nothing finished is lost", COULD_NOT_FINISH

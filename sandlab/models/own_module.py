@@ -21,7 +21,8 @@ class OwnModuleConfig(Config):
     """Which module, and what it is told about the data.
 
     module    "my_lab.py:MyModel" or "package.module:MyModel", of a plug-in that is loaded
-    vocab, length, outputs   given to its constructor as far as that has parameters of these names
+    vocab, length, outputs   given to its constructor as far as that has parameters of these names; without `outputs`
+                             it is told the larger of the two alphabets as its vocabulary
     options   further arguments of the constructor, as pairs (name, value)
     """
 
@@ -54,7 +55,7 @@ class OwnModule(Model):
         found = self.inner(inputs)
         logits = found[0] if isinstance(found, tuple) else getattr(found, "logits", found)
         wanted = self.config.outputs or self.config.vocab
-        fits = isinstance(logits, Tensor) and logits.shape[: inputs.ndim] == inputs.shape and logits.ndim > inputs.ndim
+        fits = isinstance(logits, Tensor) and logits.shape[:-1] == inputs.shape and logits.shape[-1] >= wanted
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         require(fits, self.config.module, f"output {shape}", f"logits ({', '.join(map(str, inputs.shape))}, {wanted})")
         return logits
@@ -66,7 +67,9 @@ def _make(config: OwnModuleConfig) -> nn.Module:
         raise BadInput(f"{config.module} must be a class of torch.nn.Module, got {kind!r}")
     known = inspect.signature(kind).parameters
     everything = any(each.kind is each.VAR_KEYWORD for each in known.values())
-    told = {"vocab": config.vocab, "length": config.length, "outputs": config.outputs or config.vocab}
+    outputs = config.outputs or config.vocab
+    vocab = config.vocab if "outputs" in known or everything else max(config.vocab, outputs)
+    told = {"vocab": vocab, "length": config.length, "outputs": outputs}
     given = {name: value for name, value in told.items() if name in known or everything} | dict(config.options)
     try:
         return kind(**given)

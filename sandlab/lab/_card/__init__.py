@@ -1,0 +1,1 @@
+"""The stress card of an architecture: its battery, its measurement, its page."""

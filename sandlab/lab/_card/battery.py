@@ -1,0 +1,130 @@
+"""The battery: what every architecture is trained and tested on. A change of any number makes a new battery.
+
+Each task is one world with exact truth and some tests: the same world, its tails, longer or deeper words, which the
+model never saw. A *gap* is the loss above that of the best possible prediction, in nats; an *error* is the share of
+wrong answers. Scores run from 0 (guessing by frequency) to 1 (the optimum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sandlab.worlds.automata.counters import Cyclic
+from sandlab.worlds.automata.rotations import Dihedral, SymmetricGroup
+from sandlab.worlds.base import World
+from sandlab.worlds.dyck.language import Dyck
+from sandlab.worlds.expressivity.communication import Majority
+from sandlab.worlds.expressivity.program_tasks import ProgramTask
+from sandlab.worlds.flip_flop.language import FlipFlop
+from sandlab.worlds.knowledge.facts import FactRecall
+from sandlab.worlds.markov.chain import InContextMarkov
+from sandlab.worlds.recall import AssociativeRecall, CopyString
+
+__all__ = ["BATTERY", "CardTest", "Task", "tasks"]
+
+BATTERY = 1
+LONGER = (2, 4)
+
+
+@dataclass(frozen=True)
+class CardTest:
+    """What is measured: "gap" (nats above the optimum) or "error" (share of wrong answers), on examples of a world."""
+
+    label: str
+    world: World
+    measure: str = "error"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A world to train on for `steps` updates, the tests, and the longest input among them."""
+
+    name: str
+    asks: str
+    world: World
+    tests: tuple[CardTest, ...]
+    steps: int
+
+    @property
+    def longest(self) -> int:
+        return max(_length(each) for each in (self.world, *(test.world for test in self.tests)))
+
+
+def tasks(size: str) -> list[Task]:
+    """The battery, the most telling first: "quick" for two cores and ten minutes, "full" for a GPU."""
+    full = size == "full"
+    length, steps = (64, 4000) if full else (32, 400)
+    return list(_tasks(length, steps, full))
+
+
+def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
+    markov = InContextMarkov(states=3, order=1, length=length)
+    yield Task(
+        "in-context Markov",
+        "counts transitions in its context",
+        markov,
+        (CardTest("as trained", markov, "gap"), *_longer(markov, "gap")),
+        steps,
+    )
+    pairs = 16 if full else 8
+    recall = AssociativeRecall(keys=32, values=16, pairs=pairs, queries=4)
+    more = (CardTest(f"{pairs * factor} pairs", replace(recall, pairs=pairs * factor)) for factor in LONGER[:1])
+    yield Task(
+        "associative recall", "looks up what followed a key", recall, (CardTest(f"{pairs} pairs", recall), *more), steps
+    )
+    flip = FlipFlop.ignoring(0.8, length=length)
+    tails = [("sparse tail", 0.98), ("dense tail", 0.1)]
+    yield Task(
+        "flip-flop",
+        "remembers one bit through distractors",
+        flip,
+        (CardTest("as trained", flip), *(CardTest(n, FlipFlop.ignoring(p, length=length)) for n, p in tails)),
+        steps,
+    )
+    for name, asks, machine in _machines(length):
+        yield Task(name, asks, machine, (CardTest("as trained", machine), *_longer(machine)), steps)
+    dyck = Dyck(types=2, depth=4, length=length - 4)
+    deeper = CardTest("depth 6", replace(dyck, depth=6), "gap")
+    yield Task(
+        "Dyck brackets",
+        "closes the bracket that was opened last",
+        dyck,
+        (CardTest("as trained", dyck, "gap"), deeper, *_longer(dyck, "gap")),
+        steps,
+    )
+    copy = CopyString(states=8, size=length // 4)
+    yield Task("copying", "repeats a string", copy, (CardTest("as trained", copy), *_longer_copy(copy)), steps)
+    ngram = InContextMarkov(states=2, order=2, length=length)
+    yield Task("in-context bigrams", "counts pairs of letters", ngram, (CardTest("as trained", ngram, "gap"),), steps)
+    majority = Majority(length=length)
+    yield Task("majority", "counts", majority, (CardTest("as trained", majority), *_longer(majority)), steps)
+    count = ProgramTask("count", longest=length // 4, pool=length)
+    longer = replace(count, shortest=length // 4 + 1, longest=length // 2)
+    yield Task(
+        "counting up", "writes a, a+1, … b", count, (CardTest("as trained", count), CardTest("× 2 long", longer)), steps
+    )
+    facts = FactRecall(subjects=32 if full else 16, relations=32 if full else 8, answers=8, noise=16, length=8)
+    yield Task("facts", "stores facts in its weights", facts, (CardTest("as trained", facts),), steps)
+
+
+def _machines(length: int) -> Iterator[tuple[str, str, World]]:
+    yield "parity", "keeps one bit that every letter may flip", Cyclic(length=length, size=2)
+    yield "dihedral group", "follows a solvable group of 12 states", Dihedral(length=length, positions=6)
+    yield "S5", "follows a group that is not solvable", SymmetricGroup(length=length, points=5, letters_used=4)
+
+
+def _longer(world: Any, measure: str = "error") -> list[CardTest]:
+    """The same world with words of twice and four times the length."""
+    return [CardTest(f"× {n} long", replace(world, length=n * world.length), measure) for n in LONGER]
+
+
+def _longer_copy(world: CopyString) -> list[CardTest]:
+    return [CardTest(f"× {factor} long", replace(world, size=factor * world.size)) for factor in LONGER]
+
+
+def _length(world: World) -> int:
+    from sandlab.random import rng
+
+    return int(world.sample(1, rng=rng(0)).inputs.shape[1])

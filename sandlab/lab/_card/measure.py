@@ -1,0 +1,224 @@
+"""Measuring a card: one module on every task of the battery, over seeds, with references of the same size."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sandlab.errors import BadInput
+from sandlab.lab._card.battery import BATTERY, CardTest, Task, tasks
+from sandlab.lab.laboratory import Laboratory
+from sandlab.learning._engine.evaluation import evaluate_batch
+from sandlab.learning._engine.scratch import OutOfTime
+from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
+from sandlab.learning.objectives import CrossEntropy
+from sandlab.models.base import Config, build
+from sandlab.models.hybrid import HybridConfig
+from sandlab.models.recurrent import LSTMConfig, RNNConfig
+from sandlab.models.state_space import StateSpaceConfig
+from sandlab.models.transformer import TransformerConfig
+from sandlab.random import rng
+from sandlab.worlds.base import World
+
+__all__ = ["REFERENCES", "Card", "Row", "measure_card", "recorded"]
+
+REFERENCES: dict[str, Any] = {
+    "transformer": TransformerConfig,
+    "lstm": LSTMConfig,
+    "ssm": StateSpaceConfig,
+    "hybrid": HybridConfig,
+    "rnn": RNNConfig,
+}
+_EXAMPLES = 512
+_WIDTHS = range(8, 513, 4)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One test of one task: a value per seed, `worst`, that of guessing by frequency, and the tokens to the optimum."""
+
+    task: str
+    test: str
+    measure: str
+    values: list[float]
+    worst: float
+    parameters: int
+    tokens: list[float] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    @property
+    def scores(self) -> list[float]:
+        """Of each seed, from 0 (guessing) to 1 (the optimum)."""
+        return [float(np.clip(1 - value / self.worst, 0.0, 1.0)) for value in self.values]
+
+    @property
+    def score(self) -> float:
+        return float(np.mean(self.scores))
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of the mean (Student)."""
+        from scipy import stats
+
+        count = len(self.values)
+        if count == 1:
+            return math.nan
+        return float(stats.t.ppf(0.975, count - 1) * np.std(self.values, ddof=1) / math.sqrt(count))
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a module can do: battery and size say what the numbers may be compared with."""
+
+    model: str
+    battery: int
+    size: str
+    seeds: int
+    device: str
+    rows: list[Row]
+    left_out: list[str] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Card:
+        return cls(**{**data, "rows": [Row(**row) for row in data["rows"]]})
+
+
+@dataclass(frozen=True)
+class CardProbe:
+    """Loss above the optimum, error, and the error of guessing by frequency, on every test."""
+
+    tests: tuple[CardTest, ...]
+
+    def __call__(self, now: Snapshot) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for test in self.tests:
+            batch = test.world.sample(_EXAMPLES, rng=now.rng(5, test.label))
+            measured = evaluate_batch(now.model, batch, CrossEntropy())
+            found[f"{test.label}: gap"] = measured["loss"] - test.world.optimal_loss(batch)
+            found[f"{test.label}: error"] = 1 - measured["accuracy"]
+        return found
+
+
+def measure_card(
+    model: str, config: Config, lab: Laboratory, *, size: str = "quick", seeds: int = 3, only: Sequence[str] = ()
+) -> Card:
+    """Train and test on the whole battery; what the laboratory's time does not reach is left out, and said so."""
+    rows: list[Row] = []
+    left: list[str] = []
+    for task in tasks(size):
+        if only and task.name not in only:
+            continue
+        experiment = _experiment(task, config, seeds)
+        try:
+            rows += _rows(task, lab.train(experiment, label=f"{model}: {task.name}"), experiment)
+        except OutOfTime:
+            left.append(task.name)
+    return Card(model, BATTERY, size, seeds, lab.device, rows, left)
+
+
+def matched(kind: type[Config], task: Task, parameters: int) -> Config:
+    """The config of a reference whose number of parameters on this task is nearest to the given one."""
+    made = [_sized(kind, width, task.world, task.longest) for width in _WIDTHS]
+    return min(made, key=lambda config: abs(math.log(_parameters(config) / parameters)))
+
+
+@lru_cache(maxsize=4096)
+def _parameters(config: Config) -> int:
+    return sum(weight.numel() for weight in build(config).parameters())
+
+
+def _sized(kind: type[Config], width: int, world: World, length: int) -> Config:
+    options: dict[str, Any] = {"vocab": world.vocab, "outputs": world.outputs, "width": width}
+    if kind is TransformerConfig:
+        options |= {"length": length, "layers": 2, "heads": 2, "positions": "rotary"}
+    elif kind is HybridConfig:
+        options |= {"layers": 4, "length": length}
+    return kind(**options)
+
+
+def _experiment(task: Task, config: Config, seeds: int) -> Experiment:
+    training = Training(
+        task.steps, 32, 3e-3, schedule="cosine", warmup=task.steps // 20, clip=1.0, evals=20, eval_examples=256
+    )
+    fitted = fitted_to(config, task)
+    return Experiment(task.world, fitted, replace(training, nan="continue"), seeds, final=(CardProbe(task.tests),))
+
+
+def fitted_to(config: Config, task: Task) -> Config:
+    """The config with a task's alphabet, answers and longest input; a reference given by name has the budget's size."""
+    if isinstance(config, Reference):
+        return matched(REFERENCES[config.name], task, config.parameters)
+    told = {"vocab": task.world.vocab, "outputs": task.world.outputs, "length": task.longest}
+    known = {name: value for name, value in told.items() if hasattr(config, name)}
+    if "vocab" not in known:
+        raise BadInput(f"{type(config).__name__} reads no tokens: a card is for models from tokens to logits")
+    return replace(config, **known)
+
+
+@dataclass(frozen=True)
+class Reference(Config):
+    """A built-in architecture of a given size: its width is chosen for each task."""
+
+    name: str
+    parameters: int
+
+
+def size_of(config: Config) -> int:
+    """Parameters of a module on the first task of the battery: what references are matched to."""
+    return _parameters(fitted_to(config, tasks("quick")[0]))
+
+
+def _rows(task: Task, runs: Runs, experiment: Experiment) -> list[Row]:
+    rows = []
+    for test in task.tests:
+        values = np.asarray(runs.final[f"{test.label}: {test.measure}"], dtype=float)
+        worst = _worst(test)
+        values = np.where(np.isfinite(values), values, worst)  # a training that diverged guesses
+        tokens = _tokens_to_optimum(task, runs, experiment) if test is task.tests[0] else []
+        rows.append(Row(task.name, test.label, test.measure, values.tolist(), worst, runs.parameters, tokens))
+    return rows
+
+
+def _worst(test: CardTest) -> float:
+    """Gap or error of guessing by the frequency of the answers."""
+    batch = test.world.sample(_EXAMPLES, rng=rng(5, "frequency"))
+    if batch.soft:
+        raise BadInput(f"{test.label}: a card's worlds have one right answer each")
+    counts = np.bincount(batch.targets[batch.mask].numpy().ravel(), minlength=test.world.outputs) + 1e-9
+    shares = counts / counts.sum()
+    if test.measure == "error":
+        return float(1 - shares.max())
+    return float(-(shares * np.log(shares)).sum() - test.world.optimal_loss(batch))
+
+
+def _tokens_to_optimum(task: Task, runs: Runs, experiment: Experiment) -> list[float]:
+    """Tokens seen when the held-out loss first came within 10 % of the optimum; infinite when it never did."""
+    batch = task.world.sample(256, rng=rng(1, "held out"))
+    best = task.world.optimal_loss(batch)
+    start = math.log(task.world.outputs)
+    per_step = experiment.training.batch_size * batch.inputs.shape[1]
+    near = runs.metrics["loss"] <= best + 0.1 * (start - best)
+    first = np.where(near.any(1), near.argmax(1), -1)
+    return [float(runs.eval_steps[i] * per_step) if i >= 0 else math.inf for i in first]
+
+
+def recorded(size: str) -> list[Card]:
+    """The cards of the built-in architectures that came with SandLab, for this battery."""
+    file = Path(__file__).with_name(f"zoo-{size}.json")
+    if not file.exists():
+        return []
+    found = [Card.from_dict(each) for each in json.loads(file.read_text(encoding="utf-8"))]
+    return [card for card in found if card.battery == BATTERY]

@@ -1,0 +1,98 @@
+"""The stress card: scores from the truth, matched references, a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sandlab as sl
+from sandlab.cli import call
+from sandlab.lab._card import battery, measure, page
+from sandlab.lab._card.battery import CardTest, Task, tasks
+from sandlab.lab._card.measure import REFERENCES, Card, Reference, Row, matched, measure_card
+from sandlab.lab._exec.executors import Local
+from sandlab.lab._store.store import Store
+from sandlab.lab.laboratory import Laboratory
+from sandlab.models.base import build
+from sandlab.models.recurrent import RNNConfig
+
+CHAIN = sl.worlds.InContextMarkov(states=2, order=1, length=6)
+TINY = Task("chain", "counts", CHAIN, (CardTest("as trained", CHAIN, "gap"), CardTest("errors", CHAIN)), steps=2)
+MODULE = """
+from torch import nn
+class Four(nn.Module):
+    def __init__(self, vocab):
+        super().__init__()
+        self.table = nn.Embedding(vocab, vocab)
+    def forward(self, x):
+        return self.table(x)
+"""
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A battery of one task and two steps."""
+    for place in (measure, page, battery):
+        monkeypatch.setattr(place, "tasks", lambda _size: [TINY])
+
+
+def card(folder: Path, budget: float | None = None) -> Card:
+    lab = Laboratory(Store.open(folder), Local(), budget=budget)
+    return measure_card("rnn", RNNConfig(vocab=2, width=4), lab, seeds=2)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_card_measures_every_test_over_seeds_and_goes_on_later(tmp_path: Path) -> None:
+    assert card(tmp_path, budget=0.0).left_out == ["chain"]
+    found = card(tmp_path)
+    assert [(row.task, row.test, row.measure, len(row.values)) for row in found.rows] == [
+        ("chain", "as trained", "gap", 2),
+        ("chain", "errors", "error", 2),
+    ]
+    assert all(0 <= score <= 1 for row in found.rows for score in row.scores)
+    assert Card.from_dict(json.loads(found.to_json())).rows[0].values == found.rows[0].values
+    written = page.write_card([found, found], tmp_path / "out")
+    assert {file.name for file in written.parent.iterdir()} == {"card.html", "card.json", "card.png", "card.svg"}
+    assert "nats" in written.read_text() and page.table([found])[0][:2] == ["chain", "as trained"]
+
+
+def test_guessing_by_frequency_scores_zero_and_the_optimum_one() -> None:
+    coin = CardTest("coin", sl.worlds.MarkovChain.binary(0.1, 0.1, length=200), "gap")
+    worst = measure._worst(coin)
+    entropy = -(0.1 * np.log(0.1) + 0.9 * np.log(0.9))
+    assert abs(worst - (np.log(2) - entropy)) < 0.02
+    assert Row("t", "c", "gap", [0.0, worst, 9.0], worst, 1).scores == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", list(REFERENCES))
+def test_references_have_the_asked_size(name: str) -> None:
+    config = matched(REFERENCES[name], tasks("quick")[0], 20_000)
+    assert abs(build(config).parameter_count() / 20_000 - 1) < 0.2
+
+
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_every_world_of_the_battery_has_exact_truth_and_answers_for_any_module(size: str) -> None:
+    names = [task.name for task in tasks(size)]
+    assert len(set(names)) == len(names) >= 12
+    for task in tasks(size):
+        for world in (task.world, *(test.world for test in task.tests)):
+            batch = world.sample(4, rng=sl.rng(0))
+            assert not batch.inputs.is_floating_point() and not batch.soft
+            assert batch.inputs.shape[1] <= task.longest
+            assert np.isfinite(world.optimal_loss(batch))
+        assert all(measure._worst(test) > 0.05 for test in task.tests)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "four_lines.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = ["card", "four_lines.py:Four", "--seeds", "2", "--store", "runs", "--on", "local", "--against", "rnn"]
+    assert call(words) == 0
+    assert json.loads((tmp_path / "card" / "card.json").read_text())["model"] == "Four"
+    assert call([*words, "--against", "gpt"]) == 2
+    assert Reference("rnn", 10).parameters == 10
