@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from sandlab.decoding.text import Decoded
 
 __all__ = ["commands"]
 
@@ -13,7 +17,7 @@ commands = typer.Typer()
 
 
 @commands.command(
-    epilog="Example:  sandlab decode --model my-model/ -p 'Describe Ada: ' --json-schema person.json --algorithm vgb"
+    epilog="Example:  sandlab decode --model my-model/ -p 'Describe Ada: ' --json-schema person.json --law given"
 )
 def decode(
     model: Annotated[Path, typer.Option(help="Folder of a Hugging Face causal model (save_pretrained).")],
@@ -21,18 +25,35 @@ def decode(
         list[str] | None, typer.Option("--prompt", "-p", help="What to continue; may be repeated.")
     ] = None,
     prompts: Annotated[Path | None, typer.Option(help="A text file with one prompt a line.")] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Prompts are a user's messages: use the chat template.")] = False,
     grammar: Annotated[str | None, typer.Option(help="A Lark grammar (file or text) for the answer.")] = None,
     regex: Annotated[str | None, typer.Option(help="A regular expression that the whole answer must match.")] = None,
     json_schema: Annotated[str | None, typer.Option(help="A JSON schema (file or text) for the answer.")] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option("--choice", help="A text that may be the answer; may be repeated.")
+    ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="The language covers prompt and answer together.")] = False,
-    algorithm: Annotated[str, typer.Option(help="A decoder: see `sandlab list decoders`.")] = "vgb",
+    algorithm: Annotated[
+        str | None, typer.Option(help="A decoder: see `sandlab list decoders`. Without it: by --law and --error.")
+    ] = None,
+    law: Annotated[
+        str,
+        typer.Option(help="With a language: local (masking, fast) or given (the model given the language)."),
+    ] = "local",
+    n: Annotated[int, typer.Option("--n", "-n", help="Samples of each prompt.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="A text that ends the answer; may be repeated.")] = None,
     max_new: Annotated[int, typer.Option(help="Tokens to write at most.")] = 64,
-    budget: Annotated[int | None, typer.Option(help="Queries to the model per prompt at most.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Queries to the model per sample at most.")] = None,
     quota: Annotated[int | None, typer.Option(help="backtracking: how often a text may backtrack.")] = None,
     stride: Annotated[int | None, typer.Option(help="backtracking: how many tokens are erased.")] = None,
     candidates: Annotated[int | None, typer.Option(help="best-of-n: how many texts are written.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Nucleus: the most probable tokens up to this mass.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Only the k most probable tokens.")] = None,
+    min_p: Annotated[float | None, typer.Option(help="Only tokens with this share of the likeliest's mass.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Sharpen (below 1) or flatten the model's probs.")] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Above 1: tokens that occurred become less likely.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the algorithm; see `show`."),
@@ -40,33 +61,50 @@ def decode(
     error: Annotated[float, typer.Option(help="Let the verifier err with this probability (an experiment).")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    stream: Annotated[bool, typer.Option("--stream", help="Print the text while it is written (one sample).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Continue prompts with a language model so that the text obeys a grammar, a regex or a JSON schema.
 
-    Prints the text, its log-probability, the queries used and what was erased. Exit code 3: some prompt got no complete
-    text of the language within its budget of queries and its number of tokens.
+    Prints the text, how it ended, its log-probability, the queries used and what was erased. Exit codes: 3, some sample
+    was given up (no complete text within its budget of queries and its number of tokens); 5, some text ended outside
+    the language; 4, some text was cut at --max-new.
     """
     from sandlab.decoding.text import decode_text
 
-    named = {"quota": quota, "stride": stride, "candidates": candidates, "top_p": top_p, "temperature": temperature}
+    named = {
+        "quota": quota,
+        "stride": stride,
+        "candidates": candidates,
+        "top_p": top_p,
+        "top_k": top_k,
+        "min_p": min_p,
+        "temperature": temperature,
+        "repetition_penalty": repetition_penalty,
+    }
     given = {name: value for name, value in named.items() if value is not None}
+    texts = [*(prompt or []), *_lines(prompts)]
     results = decode_text(
         model,
-        [*(prompt or []), *_lines(prompts)],
+        [[{"role": "user", "content": text}] for text in texts] if chat else texts,
         algorithm=algorithm,
+        law=law,
         grammar=_file_or_text(grammar, ":"),
         regex=regex,
         json_schema=_file_or_text(json_schema, "{"),
+        choices=choice or None,
         whole=whole,
         error=error,
+        n=n,
+        stop=stop or [],
         max_new=max_new,
         budget=budget,
         seed=seed,
         device=device,
         trace=True,
-        progress=True,
+        progress=not stream,
         options={**given, **_settings(settings)},
+        listener=_typewriter(model, len(texts) * n) if stream else None,
     )
     if as_json:
         import json
@@ -76,18 +114,54 @@ def decode(
         print("\n".join(_words(result) for result in results))
         if len(results) > 1:
             print(_summary(results))
-    if any(result.status != "complete" or result.valid is False for result in results):
-        raise typer.Exit(3)
+    code = _exit_code(results)
+    if code:
+        raise typer.Exit(code)
 
 
-def _words(result) -> str:
+def _exit_code(results: list[Decoded]) -> int:
+    """0: all well; 3: some sample was given up; 5: ended outside the language; 4: cut at the length."""
+    if any(result.finish == "gave up" for result in results):
+        return 3
+    if any(result.finish == "stop" and result.valid is False for result in results):
+        return 5
+    return 4 if any(result.status == "cut off" for result in results) else 0
+
+
+def _typewriter(folder: Path, samples: int) -> Callable[[Any, Any], None]:
+    """Writes the one text to the standard error as it grows; what is taken back is wiped out."""
+    import sys
+
+    from sandlab.decoding.generators.hugging_face import LanguageModel
+    from sandlab.errors import BadInput
+
+    if samples != 1:
+        raise BadInput(f"--stream shows one text, got {samples}: give one prompt and one sample")
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    read = LanguageModel(None, tokenizer, "").decode  # type: ignore[arg-type]
+    shown = ""
+
+    def tell(session: Any, rows: Any) -> None:
+        nonlocal shown
+        text = read(session.tokens[0, int(session.starts[0]) : int(session.lengths[0])].tolist()).rstrip("\ufffd")
+        same = len(text) if shown.startswith(text) else len(shown) if text.startswith(shown) else 0
+        sys.stderr.write("\b \b" * (len(shown) - same) + text[same:])
+        sys.stderr.flush()
+        shown = text
+
+    return tell
+
+
+def _words(result: Decoded) -> str:
     """One result for people."""
     counts = result.counters
     likelihood = "unknown, the model was not asked" if result.logprob is None else f"{result.logprob:.3f} nats"
     lines = [
         f"prompt     {result.prompt!r}",
         f"text       {result.text!r}",
-        f"result     {result.message}",
+        f"result     {result.message} ({result.finish})",
         f"log-prob   {likelihood}, {len(result.tokens)} tokens",
         f"queries    {counts['oracle_calls']} to the model, {counts['verifier_calls']} to the verifier",
     ]
@@ -98,7 +172,7 @@ def _words(result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(results) -> str:
+def _summary(results: list[Decoded]) -> str:
     """How many texts ended in which way, and what they cost together."""
     from collections import Counter
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 import sandlab as sl
 from sandlab.decoding._session.session import Status
+from sandlab.decoding.decoders.adaptive import AdaptiveRejection
 from sandlab.decoding.decoders.backtracking import Backtracking
 from sandlab.decoding.decoders.blocks import BlockBestOfN
 from sandlab.decoding.decoders.rejection import BestOfN, EarlyAbort, ExhaustiveSearch, Rejection, TokenwiseRejection
@@ -58,6 +59,11 @@ class Instance:
     def positive(self) -> Levels:
         """Noisy values without zeros: no string can get stuck."""
         return [np.maximum(level, 0.01) for level in self.noisy]
+
+    @property
+    def bounded(self) -> Levels:
+        """Positive noisy values of at most 1, which can be probabilities of acceptance."""
+        return [np.clip(level, 0.05, 1.0) for level in self.noisy]
 
     @property
     def scores(self) -> np.ndarray:
@@ -104,11 +110,11 @@ def constrained(tree: Tree, values: Levels) -> Tree:
 
 
 def along_paths(values: Levels, tokens: int) -> Levels:
-    """V(y) as the product of the numbers of y's prefixes, the root's left out."""
+    """V(y) as the product of the numbers of y's prefixes, the root's left out; complete strings keep their own."""
     products = [np.ones(1)]
-    for level in values[1:]:
+    for level in values[1:-1]:
         products.append(np.repeat(products[-1], tokens) * level)
-    return products
+    return [*products, values[-1]]
 
 
 def greedy_distribution(tree: Tree) -> np.ndarray:
@@ -185,7 +191,7 @@ CASES = {
     "rejection": Case(Rejection(), verdicts, lambda each: restricted_distribution(each.tree, each.accepted)),
     "early abort": Case(EarlyAbort(), verdicts, lambda each: restricted_distribution(each.tree, each.accepted)),
     "tokenwise rejection": Case(
-        TokenwiseRejection(), verdicts, lambda each: tokenwise_distribution(each.tree, each.verdicts)
+        TokenwiseRejection(max_draws=10**6), verdicts, lambda each: tokenwise_distribution(each.tree, each.verdicts)
     ),
     "exhaustive search": Case(ExhaustiveSearch(), verdicts, first_accepted),
     "best of 2 by blocks of 2": Case(
@@ -214,6 +220,19 @@ CASES = {
         ValueGuided(), lambda each: each.positive, lambda each: value_guided_distribution(each.tree, each.positive)
     ),
     "walk, first leaf": Case(VGB(), noisy, lambda each: first_leaf_distribution(each.tree, each.noisy)),
+    "value-guided, children sampled": Case(
+        ValueGuided(children="sampled"),
+        lambda each: each.bounded,
+        lambda each: value_guided_distribution(each.tree, each.bounded),
+    ),
+    "walk, children sampled": Case(
+        VGB(children="sampled"),
+        lambda each: each.bounded,
+        lambda each: first_leaf_distribution(each.tree, each.bounded),
+    ),
+    "adaptive rejection": Case(
+        AdaptiveRejection(), verdicts, lambda each: restricted_distribution(each.tree, each.accepted)
+    ),
     "walk, first leaf, exact values": Case(
         VGB(),
         lambda each: each.tree.values(each.accepted),

@@ -15,7 +15,8 @@ SCHEMA = {
     "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}},
     "required": ["age"],
 }
-SURE = {"sinclair-jerrum", "value-guided", "vgb"}
+SURE = {"adaptive-rejection", "sinclair-jerrum", "value-guided", "vgb"}
+CODES = {"gave up": 3, "out of budget": 3, "cut off": 4}
 
 
 def decode(capsys, *arguments: str, code: int = 0) -> str:
@@ -36,7 +37,7 @@ def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algo
     arguments += ["--set", "block=2"] if algorithm == "block-best-of-n" else []
     finished = call(["decode", *arguments, "--json"])
     (result,) = json.loads(capsys.readouterr().out, parse_constant=refuse_constants)
-    assert finished == (0 if result["valid"] and result["status"] == "complete" else 3)
+    assert finished == (0 if result["valid"] else CODES.get(result["status"], 5))
     assert bool(re.fullmatch("[ -~]*", result["text"])) or not result["valid"]
     if algorithm in SURE:
         assert result["valid"] and finished == 0
@@ -68,9 +69,9 @@ def test_several_prompts_are_summed_up(random_folder, tmp_path, capsys):
     shown = decode(capsys, *arguments, "-p", "zero", "--max-new", "4")
     assert re.findall("prompt     '(.*)'", shown) == ["zero", "one", "two"]
     assert re.search(r"3 prompts: 3 complete; \d+ queries to the model", shown)
-    hopeless = decode(capsys, *arguments, "--algorithm", "greedy", "--max-new", "4", code=3)
-    assert "2 prompts: 2 complete, outside the language" in hopeless
-    assert "this algorithm does not promise it, vgb does" in hopeless
+    hopeless = decode(capsys, *arguments, "--algorithm", "greedy", "--max-new", "4", code=4)
+    assert "2 prompts: 2 cut off" in hopeless
+    assert "the text was cut at 4 tokens: raise max_new (length)" in hopeless
 
 
 def test_the_end_of_the_budget_is_told_by_words_and_exit_code(random_folder, capsys):
@@ -96,13 +97,35 @@ def test_the_end_of_the_budget_is_told_by_words_and_exit_code(random_folder, cap
         (["--regex", "a", "--budget", "0"], "budget must be a whole number of at least 1, got 0"),
         (["--regex", "a", "--prompts", "nofile.txt"], "there is no prompt file 'nofile.txt'"),
         (["--regex", "a", "--set", "quota"], "--set takes name=value, got 'quota'"),
-        (["--regex", "a", "--set", "retruns=final"], "vgb has no option 'retruns': did you mean 'returns'?"),
-        (["--regex", "a", "--set", "max_steps=many"], "max_steps must be a whole number of at least 1, got 'many'"),
+        (["--regex", "a", "--set", "max_trys=2"], "value-guided has no option 'max_trys': did you mean 'max_tries'?"),
+        (["--regex", "a", "--set", "max_tries=many"], "max_tries must be a whole number of at least 1, got 'many'"),
         (["--regex", "a", "--algorithm", "backtrak"], "no algorithm called 'backtrak': did you mean 'backtrack'?"),
-        ([], "VGB asks a verifier: give a grammar, a regex or a JSON schema"),
+        (["--algorithm", "vgb"], "VGB asks a verifier: give a grammar, a regex or a JSON schema"),
+        (["--stream", "-p", "y", "--regex", "a"], "--stream shows one text, got 2"),
+        (["--chat", "--regex", "a"], "the tokenizer has no chat template"),
     ],
 )
 def test_bad_input_is_one_sentence_on_the_terminal(random_folder, capsys, arguments, words):
     text = decode(capsys, "--model", str(random_folder), "-p", "x", *arguments, code=2)
     assert text.startswith("sandlab: ") and words in text
     assert text.count("\n") == 1
+
+
+def test_exit_codes_tell_how_it_ended(random_folder, capsys):
+    arguments = ["--model", str(random_folder), "-p", "x", "--max-new", "6"]
+    decode(capsys, *arguments, "--regex", "[ab]{2}")
+    decode(capsys, *arguments, "--regex", "[ab]{20}", code=3)
+    decode(capsys, *arguments, code=4)
+    shown = decode(
+        capsys, *arguments, "--algorithm", "temperature", "--stop", "e", "--max-new", "200", "--regex", "q", code=5
+    )
+    assert "(stop)" in shown
+
+
+def test_samples_choices_and_streaming_on_the_terminal(random_folder, capsys):
+    arguments = ["--model", str(random_folder), "-p", "x", "--choice", "yes", "--choice", "no"]
+    three = json.loads(decode(capsys, *arguments, "-n", "3", "--json"))
+    assert [each["sample"] for each in three] == [0, 1, 2] and {each["text"] for each in three} <= {"yes", "no"}
+    assert call(["decode", *arguments, "--stream", "--top-k", "5", "--min-p", "0.01"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.rstrip().endswith(re.search("text       '(.*)'", printed.out)[1])

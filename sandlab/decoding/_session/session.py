@@ -10,21 +10,32 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sandlab.decoding._session.streams import Streams
+from sandlab.decoding._session.memory import Memory
+from sandlab.decoding._session.streams import Streams, hashed_prefix
 from sandlab.decoding.generators.base import Generator
 from sandlab.decoding.verifiers.base import Verifier
 from sandlab.errors import BadInput, require
 
 __all__ = ["COUNTERS", "Event", "Generations", "Session", "Status"]
 
-COUNTERS = ("oracle_calls", "verifier_calls", "strings_generated", "backtracks", "tokens_erased", "quota_left", "steps")
+COUNTERS = (
+    "oracle_calls",
+    "verifier_calls",
+    "strings_generated",
+    "backtracks",
+    "tokens_erased",
+    "quota_left",
+    "steps",
+    "remembered",
+    "forced",
+)
 
 
 class Status(IntEnum):
     """How a string ended."""
 
     RUNNING = 0
-    DONE = 1  # complete: the end token, or the length asked for
+    DONE = 1  # complete: an end token, a stop string, or the length asked for
     FAILED = 2  # the algorithm gave up: FAIL
     BUDGET = 3  # the budget of queries ran out first
 
@@ -87,12 +98,14 @@ class Session:
         *,
         verifier: Verifier | None,
         max_new: int | Sequence[int] | Tensor,
-        eos: int | None,
+        eos: int | Sequence[int] | None,
         rng: torch.Generator | None = None,
         keys: Int[Tensor, "row"] | None = None,
         budget: int | None = None,
         trace: bool = False,
         progress: Callable[[int, str], None] | None = None,
+        stopped: Callable[[Session, Tensor], Tensor] | None = None,
+        listener: Callable[[Session, Tensor], None] | None = None,
     ) -> None:
         device = generator.device
         listed = prompts.tolist() if isinstance(prompts, Tensor) else prompts
@@ -109,7 +122,10 @@ class Session:
         self.tokens = torch.tensor(padded, device=device, dtype=torch.long).view(len(rows), capacity)
         self._check_prompt(rows, generator.vocab)
         self.lengths, self.starts = self.prompt_lengths.clone(), self.prompt_lengths.clone()
-        self.eos, self.budget, self.generator, self.verifier = eos, budget, generator, verifier
+        ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+        self.ends = torch.tensor(ends, dtype=torch.long, device=device)
+        self.budget, self.generator, self.verifier = budget, generator, verifier
+        self.stopped, self.listener, self.memory = stopped, listener, Memory(0)
         self.status = torch.zeros(len(rows), dtype=torch.long, device=device)
         self.logprobs = torch.zeros(len(rows), capacity, dtype=torch.float64, device=device)
         self.counters = {name: torch.zeros_like(self.status) for name in COUNTERS}
@@ -136,19 +152,60 @@ class Session:
         return (self.status == Status.RUNNING).nonzero().squeeze(1)
 
     def complete(self, rows: Tensor) -> Tensor:
-        """Whether these strings are at the end token (generated, not prompted) or at their full length."""
+        """Whether these strings are at an end token (generated, not prompted), a stop string or their full length."""
+        return (self.lengths[rows] >= self.limits[rows]) | self.ended(rows)
+
+    def ended(self, rows: Tensor) -> Tensor:
+        """Whether these strings end by an end token or a stop string, not by their length."""
         lengths = self.lengths[rows]
-        full = lengths >= self.limits[rows]
-        if self.eos is None:
-            return full
         last = self.tokens[rows, (lengths - 1).clamp(min=0)]
-        return full | ((last == self.eos) & (lengths > self.starts[rows]))
+        over = torch.isin(last, self.ends) & (lengths > self.starts[rows])
+        if self.stopped is not None and len(rows):
+            over = over | self.stopped(self, rows)
+        return over
 
     def next_log_probs(self, rows: Tensor, *, count: bool = True) -> Float[Tensor, "some vocab"]:
         """log p(next) after each of these strings: one query to the generator each."""
         if count:
             self.counters["oracle_calls"][rows] += 1
         return self.generator.next_logprobs(self.tokens[rows], self.lengths[rows], rows)
+
+    def remembered_log_probs(self, rows: Tensor) -> Float[Tensor, "some vocab"]:
+        """The same, but a prefix that this row has asked about before costs no query while memory lasts."""
+        return self._recall("law", rows, self.next_log_probs)
+
+    def remembered_child_values(self, rows: Tensor) -> Float[Tensor, "some vocab"]:
+        """`child_values`, from memory where the row has asked before."""
+        return self._recall("values", rows, self.child_values)
+
+    def remembered_value(self, rows: Tensor) -> Float[Tensor, "some"]:
+        """The verifier's number for each string, its outcome where it is complete; from memory where possible."""
+        return self._recall("value", rows, self._value_or_outcome)
+
+    def _value_or_outcome(self, rows: Tensor) -> Tensor:
+        whole = self.complete(rows)
+        values = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
+        for some, outcome in ((whole, True), (~whole, False)):
+            if bool(some.any()):
+                values[some] = self.value(rows[some], outcome=outcome).to(torch.float64)
+        return values
+
+    def _recall(self, kind: str, rows: Tensor, ask: Callable[[Tensor], Tensor]) -> Tensor:
+        if not self.memory.room:
+            return ask(rows)
+        marks = hashed_prefix(self.tokens[rows], self.lengths[rows], 0).tolist()
+        keys = [(kind, row, mark) for row, mark in zip(rows.tolist(), marks)]
+        found = [self.memory.get(key) for key in keys]
+        missing = [place for place, value in enumerate(found) if value is None]
+        if missing:
+            for place, value in zip(missing, ask(rows[missing])):
+                found[place] = value
+                self.memory.put(keys[place], value)
+        if kind == "law":
+            known = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+            known[missing] = False
+            self.counters["remembered"][rows[known]] += 1
+        return torch.stack([value for value in found if value is not None])
 
     def value(self, rows: Tensor, *, outcome: bool = False) -> Float[Tensor, "some"]:
         """The verifier's number for each of these strings: one query to the verifier each."""
@@ -162,14 +219,17 @@ class Session:
         vocab = self.generator.vocab
         self.counters["verifier_calls"][rows] += vocab
         verifier, tokens, lengths = self._verifier(), self.tokens[rows], self.lengths[rows]
-        values = verifier.children(tokens, lengths, rows, vocab).to(torch.float64).clone()
+        values = verifier.children(tokens, lengths, rows, vocab).clone()
+        # Masks stay masks: eight bytes a token are felt where there are many tokens.
+        if values.dtype != torch.bool:
+            values = values.to(torch.float64)
         last = (lengths + 1 >= self.limits[rows]).nonzero().squeeze(1)
         letters = torch.arange(vocab, device=tokens.device)
-        if self.eos is not None:
-            end = letters[self.eos : self.eos + 1]
-            values[:, self.eos] = verifier.child_outcomes(tokens, lengths, rows, end).squeeze(1)
+        if len(self.ends):
+            values[:, self.ends] = verifier.child_outcomes(tokens, lengths, rows, self.ends).to(values.dtype)
         if len(last):
-            values[last] = verifier.child_outcomes(tokens[last], lengths[last], rows[last], letters)
+            outcomes = verifier.child_outcomes(tokens[last], lengths[last], rows[last], letters)
+            values[last] = outcomes.to(values.dtype)
         return values
 
     def uniform(self, rows: Tensor) -> Float[Tensor, "some"]:
@@ -184,6 +244,7 @@ class Session:
         self.logprobs[rows, places] = logprob.to(torch.float64)
         self.lengths[rows] = places + 1
         self.note(kind, rows, places, letters)
+        self._tell(rows)
 
     def erase(self, rows: Tensor, to: Tensor) -> None:
         """Cut these strings back to length `to`; the cut may reach into the prompt."""
@@ -196,6 +257,7 @@ class Session:
                 self.note("erased", rows[still], places, self.tokens[rows[still], places])
         self.lengths[rows] = to
         self.starts[rows] = torch.minimum(self.starts[rows], to)
+        self._tell(rows)
 
     def put_back(self, rows: Tensor, tokens: Tensor, lengths: Tensor, logprobs: Tensor) -> None:
         """Continue these strings by what was erased earlier: it counts as erased no longer."""
@@ -205,6 +267,7 @@ class Session:
         for place in range(int(before.min()), int(lengths.max())) if self.trace is not None and len(rows) else ():
             inside = (before <= place) & (place < lengths)
             self.note("restored", rows[inside], torch.full_like(rows[inside], place), tokens[inside, place])
+        self._tell(rows)
 
     def finish(self, rows: Tensor, status: Status = Status.DONE) -> None:
         self.status[rows] = status
@@ -215,6 +278,7 @@ class Session:
             self.trace.append((kind, rows.cpu(), places.cpu(), letters.cpu(), values.cpu()))
 
     def result(self) -> Generations:
+        self._fill_in()
         place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
         inside = (place >= self.starts.unsqueeze(1)) & (place < self.lengths.unsqueeze(1))
         return Generations(
@@ -228,6 +292,25 @@ class Session:
         )
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _fill_in(self) -> None:
+        """Log-probabilities of tokens that were written without asking the generator: one pass at the end."""
+        forced = (self.counters["forced"] > 0).nonzero().squeeze(1)
+        if not len(forced):
+            return
+        place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
+        inside = (place >= self.starts.unsqueeze(1)) & (place < self.lengths.unsqueeze(1))
+        unknown = (self.logprobs.isnan() & inside)[forced]
+        forced, unknown = forced[unknown.any(1)], unknown[unknown.any(1)]
+        if not len(forced):
+            return
+        begins = unknown.long().argmax(1)
+        found = self.generator.token_logprobs(self.tokens[forced], begins, self.lengths[forced], forced)
+        self.logprobs[forced] = torch.where(unknown, found.to(torch.float64), self.logprobs[forced])
+
+    def _tell(self, rows: Tensor) -> None:
+        if self.listener is not None and len(rows):
+            self.listener(self, rows)
 
     def _verifier(self) -> Verifier:
         if self.verifier is None:

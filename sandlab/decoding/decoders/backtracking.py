@@ -97,7 +97,7 @@ class Backtracking(Decoder):
         letters = logprobs.argmax(1)
         drawn = rows[~greedy]
         if len(drawn):
-            letters[~greedy] = draw(self.sharpen(logprobs[~greedy]).exp(), session.uniform(drawn))
+            letters[~greedy] = draw(self.sharpened(session, drawn, logprobs[~greedy]).exp(), session.uniform(drawn))
         chosen = logprobs.gather(1, letters.unsqueeze(1)).squeeze(1)
         for kind, some in (("argmax", greedy), ("sampled", ~greedy)):
             session.append(rows[some], letters[some], chosen[some], kind)

@@ -27,6 +27,7 @@ class Rejection(Decoder):
 
     max_tries: int = 10_000
     needs_verifier: ClassVar[bool] = True
+    law: ClassVar[str] = "the model given the language"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,6 +84,7 @@ class TokenwiseRejection(Decoder):
     threshold: float = 0.5
     max_draws: int = 1000
     needs_verifier: ClassVar[bool] = True
+    law: ClassVar[str] = "the model, renormalised among the allowed tokens at each step"
 
     def __post_init__(self) -> None:
         super().__post_init__()

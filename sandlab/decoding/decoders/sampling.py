@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sandlab.decoding._session.session import Session
 from sandlab.decoding.decoders.base import Decoder
@@ -14,6 +15,8 @@ __all__ = ["Greedy", "Nucleus", "Sampling", "Temperature"]
 @dataclass(frozen=True)
 class Sampling(Decoder):
     """Token by token from the sharpened distribution: one query per token."""
+
+    law: ClassVar[str] = "the model"
 
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1

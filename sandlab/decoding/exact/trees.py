@@ -50,6 +50,20 @@ class Tree:
         return cls(tuple(tables))
 
     @classmethod
+    def ending(cls, letters: int, depth: int, *, rng: torch.Generator, concentration: float = 1.0) -> Tree:
+        """Strings of different lengths: token `letters` ends a string, and nothing but it follows (the padding).
+
+        Prefixes that have not ended have random distributions over the letters and the end token.
+        """
+        free = cls.random(letters + 1, depth, rng=rng, concentration=concentration)
+        ended, tables = np.zeros(1, dtype=bool), []
+        padding = np.eye(letters + 1)[letters]
+        for probs in free.probs:
+            tables.append(np.where(ended[:, None], padding, probs))
+            ended = (ended[:, None] | (np.arange(letters + 1) == letters)).ravel()
+        return cls(tuple(tables))
+
+    @classmethod
     def uniform(cls, tokens: int, depth: int) -> Tree:
         """Every token equally likely everywhere."""
         return cls(tuple(np.full((tokens**level, tokens), 1 / tokens) for level in range(depth)))

@@ -44,6 +44,27 @@ class Generator:
     def _next_log_probs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         raise NotImplementedError
 
+    @torch.no_grad()
+    def token_logprobs(
+        self,
+        tokens: Int[Tensor, "row time"],
+        begins: Int[Tensor, "row"],
+        lengths: Int[Tensor, "row"],
+        rows: Int[Tensor, "row"],
+    ) -> Float[Tensor, "row time"]:
+        """log p(token | what stands before it) of the tokens at begins, …, lengths − 1; 0 elsewhere."""
+        found = torch.zeros(tokens.shape, dtype=torch.float64, device=tokens.device)
+        for place in range(int(begins.min()), int(lengths.max())):
+            some = (begins <= place) & (place < lengths)
+            cut = torch.full_like(lengths[some], place)
+            law = self.next_logprobs(tokens[some], cut, rows[some])
+            found[some, place] = law.gather(1, tokens[some, place : place + 1]).squeeze(1).to(torch.float64)
+        return found
+
+    def normaliser(self, rows: Int[Tensor, "row"]) -> Float[Tensor, "row"]:
+        """log Σ exp(logits) of the last answer for each row: what was taken off the logits; 0 where there are none."""
+        return torch.zeros(len(rows), device=rows.device)
+
     def features(
         self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"], rows: Int[Tensor, "row"], point: str
     ) -> Float[Tensor, "row width"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.decoding.generators.base import Generator
-from sandlab.decoding.generators.neural import CachedGenerator
+from sandlab.decoding.generators.neural import CachedGenerator, _at
 from sandlab.errors import BadInput, choice
 
 __all__ = ["HuggingFaceGenerator", "LanguageModel", "load_language_model"]
+
+Chat = Sequence[Mapping[str, str]]  # messages: {"role": "user", "content": "…"}
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,34 @@ class LanguageModel:
     tokenizer: Any
     name: str
 
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any, name: str = "") -> LanguageModel:
+        """A Hugging Face causal model and tokenizer that are already in memory."""
+        if tokenizer.eos_token_id is None:
+            raise BadInput("the tokenizer has no end token: set tokenizer.eos_token")
+        return cls(HuggingFaceGenerator(model.eval()), tokenizer, name or type(model).__name__)
+
     @property
     def eos(self) -> int:
+        """The tokenizer's end token."""
         return int(self.tokenizer.eos_token_id)
 
-    def encode(self, text: str) -> list[int]:
-        """Tokens of a prompt; an empty one becomes the model's begin (or end) token."""
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Every token that ends a text: the tokenizer's, and those of the model's generation config."""
+        return self.ends_of(getattr(self.generator, "model", None), self.tokenizer)
+
+    @staticmethod
+    def ends_of(model: Any, tokenizer: Any) -> tuple[int, ...]:
+        """The end token of a tokenizer and those of a model's generation config."""
+        listed = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        more = [] if listed is None else [listed] if isinstance(listed, int) else listed
+        return tuple(dict.fromkeys([int(tokenizer.eos_token_id), *map(int, more)]))
+
+    def encode(self, text: str | Chat) -> list[int]:
+        """Tokens of a prompt; an empty one becomes the model's begin (or end) token, a chat goes by its template."""
+        if not isinstance(text, str):
+            return self._encode_chat(text)
         tokens = list(self.tokenizer(text).input_ids)
         # Some tokenizers end every text: a prompt goes on.
         if len(tokens) > 1 and tokens[-1] == self.eos and not text.endswith(self.tokenizer.eos_token):
@@ -42,6 +67,12 @@ class LanguageModel:
             return tokens
         start = self.tokenizer.bos_token_id
         return [int(self.eos if start is None else start)]
+
+    def _encode_chat(self, messages: Chat) -> list[int]:
+        if getattr(self.tokenizer, "chat_template", None) is None:
+            raise BadInput("the tokenizer has no chat template: set tokenizer.chat_template or give the prompt as text")
+        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+        return list(self.tokenizer(text, add_special_tokens=False).input_ids)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of some tokens, with the blank in front that many tokenizers drop at the beginning of a text."""
@@ -117,6 +148,7 @@ class HuggingFaceGenerator(CachedGenerator):
     def __init__(self, model: Any, points: Sequence[str] = ()) -> None:
         super().__init__(int(model.config.vocab_size), next(model.parameters()).device, points)
         self.model = model.eval()
+        self.keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
         self.longest = getattr(model.config, "max_position_embeddings", None)
         self.cache_works = self._cache_works()
         # Within its window, sliding attention is plain attention; beyond it, our mask would be too wide.
@@ -134,46 +166,109 @@ class HuggingFaceGenerator(CachedGenerator):
         return _RowCache(strings, capacity, self.device)
 
     @torch.no_grad()
-    def _run(self, cache: Any, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _run(self, cache: Any, chunk: Tensor, starts: Tensor, last: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
         new = chunk.shape[1]
         if not self.cached:
-            return self._recompute(cache, chunk, starts)
+            return self._recompute(cache, chunk, starts, last)
         places = starts.unsqueeze(1) + torch.arange(new, device=self.device)
-        cache.places, cache.reach = places, int(places.max()) + 1
-        seen = torch.arange(cache.reach, device=self.device) <= places.unsqueeze(-1)
-        lowest = torch.finfo(self.model.dtype).min
-        mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device).masked_fill(~seen, lowest)
+        cache.places, cache.reach = places, int(starts.max()) + new
         output = self.model(
             input_ids=chunk,
             position_ids=places,
-            attention_mask=mask.unsqueeze(1),
+            attention_mask=self._mask(places, cache.reach),
             past_key_values=cache.for_transformers(),
             use_cache=True,
             output_hidden_states=bool(self.points),
+            **self._positions_wanted(last),
         )
-        return output.logits, self._watched(output)
+        return self._wanted(output.logits, last), self._watched(output, last)
 
-    def _recompute(self, cache: Any, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _mask(self, places: Tensor, reach: int) -> Tensor | None:
+        """None where plain causal attention is right: all rows stand at the same place, at the beginning or alone."""
+        new = places.shape[1]
+        aligned = int(places[:, 0].min()) == reach - new
+        if aligned and (new == 1 or new == reach):
+            return None
+        seen = torch.arange(reach, device=self.device) <= places.unsqueeze(-1)
+        lowest = torch.finfo(self.model.dtype).min
+        mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device).masked_fill(~seen, lowest)
+        return mask.unsqueeze(1)
+
+    def _few(self, rows: Tensor) -> list[Tensor]:
+        """The children of one prefix share a pass, some hundred at a time."""
+        edges = (rows[1:] != rows[:-1]).nonzero().squeeze(1) + 1
+        groups = torch.arange(len(rows), device=rows.device).tensor_split(edges.cpu())
+        return [part for group in groups for part in group.split(256)]
+
+    @torch.no_grad()
+    def _run_children(self, some: Tensor, ends: Tensor, places: Tensor, rows: Tensor, point: str) -> Tensor:
+        """Children of one prefix side by side in one row: each sees the prefix and itself, and no cache is copied."""
+        if not self.cached:
+            return super()._run_children(some, ends, places, rows, point)
+        known, count = int(places[0]), len(ends)
+        own = torch.eye(count, dtype=torch.bool, device=self.device)
+        seen = torch.cat([torch.ones(count, known, dtype=torch.bool, device=self.device), own], 1)
+        lowest = torch.finfo(self.model.dtype).min
+        mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device).masked_fill(~seen, lowest)
+        output = self.model(
+            input_ids=ends.unsqueeze(0),
+            position_ids=places.unsqueeze(0),
+            attention_mask=mask[None, None],
+            past_key_values=_beside(self.cache, int(rows[0]), known),
+            use_cache=True,
+            output_hidden_states=True,
+            **self._positions_wanted(torch.zeros(1, dtype=torch.long, device=self.device)),
+        )
+        return output.hidden_states[int(point.partition(".")[2])][0]
+
+    def _put(self, rows: Tensor, part: Any) -> None:
+        # Layers have their buffers only once something was read.
+        for layer, own in enumerate(part.slots):
+            slot = self.cache.slot(layer, own.keys, own.values)
+            slot.keys[rows], slot.values[rows] = own.keys, own.values
+        self.cache.texts[rows] = part.texts
+
+    def _copy(self, rows: Tensor, sources: Tensor) -> None:
+        super()._copy(rows, sources)
+        self.cache.texts[rows] = self.cache.texts[sources]
+
+    def _positions_wanted(self, last: Tensor | None) -> dict[str, Tensor]:
+        """The positions of which logits are computed: a prompt of 4 000 tokens needs those of its last one only."""
+        return {} if last is None or not self.keeps else {"logits_to_keep": last.unique()}
+
+    def _wanted(self, logits: Tensor, last: Tensor | None) -> Tensor:
+        if last is None or not self.keeps:
+            return _at(logits, last)
+        return _at(logits, torch.searchsorted(last.unique(), last))
+
+    def _recompute(
+        self, cache: Any, chunk: Tensor, starts: Tensor, last: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """Everything anew: the tokens read so far stand in the cache object, nothing else does."""
         index = starts.unsqueeze(1) + torch.arange(chunk.shape[1], device=self.device)
         cache.texts.scatter_(1, index, chunk)
         whole = cache.texts[:, : int(index.max()) + 1]
-        output = self.model(input_ids=whole, use_cache=False, output_hidden_states=bool(self.points))
-        wide = index.unsqueeze(-1)
-        logits = output.logits.gather(1, wide.expand(-1, -1, output.logits.shape[-1]))
-        features = {
-            point: value.gather(1, wide.expand(-1, -1, value.shape[-1]))
-            for point, value in self._watched(output).items()
-        }
-        return logits, features
+        if last is not None:
+            spot = starts + last
+            output = self.model(
+                input_ids=whole,
+                use_cache=False,
+                output_hidden_states=bool(self.points),
+                **self._positions_wanted(spot),
+            )
+            return self._wanted(output.logits, spot), self._watched(output, spot)
+        logits = self.model(input_ids=whole, use_cache=False).logits
+        return logits.gather(1, index.unsqueeze(-1).expand(-1, -1, logits.shape[-1])), {}
 
-    def _watched(self, output: Any) -> dict[str, Tensor]:
-        found = {}
+    def _watched(self, output: Any, last: Tensor | None) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        if last is None:
+            return found
         for point in self.points:
             kind, _, number = point.partition(".")
             if kind != "hidden" or not number.isdigit() or int(number) >= len(output.hidden_states):
                 raise BadInput(f"no activation {point!r}: there are hidden.0 to hidden.{len(output.hidden_states) - 1}")
-            found[point] = output.hidden_states[int(number)]
+            found[point] = _at(output.hidden_states[int(number)], last)
         return found
 
     @torch.no_grad()
@@ -184,10 +279,10 @@ class HuggingFaceGenerator(CachedGenerator):
         try:
             plain = self.model(input_ids=tokens, use_cache=False).logits
             cache = self._open(2, 6)
-            for begin, end in (([0, 0], 4), ([4, 1], 2), ([3, 3], 3)):
+            for begin, end in (([0, 0], 4), ([4, 4], 1), ([4, 1], 2), ([3, 3], 3)):
                 starts = torch.tensor(begin, device=self.device)
                 index = starts.unsqueeze(1) + torch.arange(end, device=self.device)
-                logits, _ = self._run(cache, tokens.gather(1, index), starts)
+                logits, _ = self._run(cache, tokens.gather(1, index), starts, None)
                 expected = plain.gather(1, index.unsqueeze(-1).expand_as(logits))
                 if float((logits - expected).abs().max()) > 1e-4 + 1e-3 * float(plain.abs().max()):
                     return False
@@ -208,6 +303,7 @@ class _RowCache:
         self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
         self.texts = torch.zeros(rows, capacity, dtype=torch.long, device=device)
         self.slots: list[_RowSlot] = []
+        self.shown: Any = None
 
     def select(self, rows: Int[Tensor, "chosen"]) -> _RowCache:
         chosen = _RowCache(len(rows), self.capacity, self.device)
@@ -216,28 +312,12 @@ class _RowCache:
         return chosen
 
     def for_transformers(self) -> Any:
-        from transformers.cache_utils import Cache
-
-        owner = self
-
-        class Rows(Cache):
-            """What the library calls: `update` per layer; lengths are only asked for masks, which are given."""
-
-            def __init__(self) -> None:
-                super().__init__(layers=[])
-
-            def update(
-                self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object
-            ) -> tuple[Tensor, Tensor]:
-                return owner.slot(layer_idx, key_states, value_states).extend(key_states, value_states)
-
-            def get_seq_length(self, layer_idx: int = 0) -> int:
-                return owner.reach - owner.places.shape[1]
-
-            def get_mask_sizes(self, query_length: Any, layer_idx: int = 0) -> tuple[int, int]:
-                return owner.reach, 0
-
-        return Rows()
+        if self.shown is None:
+            self.shown = _for_transformers(
+                lambda layer, keys, values: self.slot(layer, keys, values).extend(keys, values),
+                lambda: (self.reach - self.places.shape[1], self.reach),
+            )
+        return self.shown
 
     def slot(self, layer: int, keys: Tensor, values: Tensor) -> _RowSlot:
         while len(self.slots) <= layer:
@@ -258,3 +338,38 @@ class _RowSlot:
         self.keys.scatter_(2, index.expand_as(keys), keys)
         self.values.scatter_(2, index.expand_as(values), values)
         return self.keys[:, :, : self.cache.reach], self.values[:, :, : self.cache.reach]
+
+
+def _beside(cache: _RowCache, row: int, known: int) -> Any:
+    """A cache that shows one row's first tokens and then whatever is being read, and keeps nothing."""
+
+    def extend(layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        slot = cache.slots[layer]
+        before = slot.keys[row : row + 1, :, :known], slot.values[row : row + 1, :, :known]
+        return torch.cat([before[0], keys], 2), torch.cat([before[1], values], 2)
+
+    return _for_transformers(extend, lambda: (known, known))
+
+
+def _for_transformers(
+    extend: Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]], reach: Callable[[], tuple[int, int]]
+) -> Any:
+    """What the library calls: `update` per layer; lengths are only asked for masks."""
+    from transformers.cache_utils import Cache
+
+    class Rows(Cache):
+        def __init__(self) -> None:
+            super().__init__(layers=[])
+
+        def update(
+            self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object
+        ) -> tuple[Tensor, Tensor]:
+            return extend(layer_idx, key_states, value_states)
+
+        def get_seq_length(self, layer_idx: int = 0) -> int:
+            return reach()[0]
+
+        def get_mask_sizes(self, query_length: Any, layer_idx: int = 0) -> tuple[int, int]:
+            return reach()[1], 0
+
+    return Rows()

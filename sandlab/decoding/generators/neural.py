@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sandlab.decoding.generators.base import Generator
@@ -61,6 +61,7 @@ class CachedGenerator(Generator):
         self.read_tokens = torch.full((strings, capacity), -1, dtype=torch.long, device=self.device)
         self.read_lengths = torch.zeros(strings, dtype=torch.long, device=self.device)
         self.last_logprobs: Tensor | None = None
+        self.last_normaliser = torch.zeros(strings, device=self.device)
         self.last_features: dict[str, Tensor] = {}
         self.cache = self._open(strings, capacity)
 
@@ -73,6 +74,23 @@ class CachedGenerator(Generator):
         self._catch_up(tokens, lengths, rows)
         assert self.last_logprobs is not None
         return self.last_logprobs[rows]
+
+    def normaliser(self, rows: Tensor) -> Tensor:
+        return self.last_normaliser[rows]
+
+    @torch.no_grad()
+    def token_logprobs(self, tokens: Tensor, begins: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        """One pass over the last tokens of each string: its logits say how likely each of them was."""
+        self._catch_up(tokens, begins, rows)
+        new = int((lengths - begins).max())
+        starts = (lengths - 1 - new).clamp(min=0)
+        index = starts.unsqueeze(1) + torch.arange(new, device=self.device)
+        part = self.cache.select(rows)
+        self.evaluations += len(rows)
+        logits, _ = self._run(part, tokens.gather(1, index), starts, None)
+        following = tokens.gather(1, index + 1)
+        own = logits.float().log_softmax(-1).gather(2, following.unsqueeze(-1)).squeeze(-1)
+        return torch.zeros(tokens.shape, dtype=own.dtype, device=self.device).scatter(1, index + 1, own)
 
     def features(self, tokens: Tensor, lengths: Tensor, rows: Tensor, point: str) -> Tensor:
         if point not in self.points:
@@ -90,9 +108,36 @@ class CachedGenerator(Generator):
             raise BadInput("a network needs at least one token to predict from: begin prompts with a start token")
         tokens, common = self._shared(tokens, lengths, rows)
         stale = (common < lengths) | (self.read_lengths[rows] != lengths)
-        if bool(stale.any()):
-            self.evaluations += int(stale.sum())
-            self._read(tokens[stale], lengths[stale], rows[stale], common[stale])
+        if not bool(stale.any()):
+            return
+        tokens, lengths, rows, common = tokens[stale], lengths[stale], rows[stale], common[stale]
+        first, twin = self._twins(tokens, lengths, common)
+        self.evaluations += len(first)
+        self._read(tokens[first], lengths[first], rows[first], common[first])
+        if len(first) < len(rows):
+            self._copy(rows, rows[first][twin])
+
+    def _twins(self, tokens: Tensor, lengths: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows to read, and for every row the number of the one that reads the same from the beginning."""
+        every = _here(lengths)
+        if len(lengths) < 2 or bool((common > 0).any()):
+            return every, every
+        inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)
+        _, twin = torch.where(inside, tokens, -1).unique(dim=0, return_inverse=True)
+        count = int(twin.max()) + 1
+        if count == len(lengths):
+            return every, every
+        first = torch.full((count,), len(lengths), device=tokens.device).scatter_reduce_(0, twin, every, "amin")
+        return first, twin
+
+    def _copy(self, rows: Tensor, sources: Tensor) -> None:
+        """Rows that have read the same as others take over what those have."""
+        for slot in self.cache.slots:
+            slot.keys[rows], slot.values[rows] = slot.keys[sources], slot.values[sources]
+        for kept in (self.last_logprobs, self.last_normaliser, *self.last_features.values()):
+            if kept is not None:
+                kept[rows] = kept[sources]
+        self.read_tokens[rows], self.read_lengths[rows] = self.read_tokens[sources], self.read_lengths[sources]
 
     def _shared(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens at the cache's width, and how many of them each row has read already."""
@@ -107,35 +152,48 @@ class CachedGenerator(Generator):
         # Rows with fewer new tokens read some old ones again, so that all end at their last token.
         starts = (lengths - new).clamp(min=0)
         index = starts.unsqueeze(1) + torch.arange(new, device=self.device)
-        logits, features = self._feed(tokens.gather(1, index), starts, rows)
         last = lengths - 1 - starts
-        logprobs = logits[_here(rows), last].float().log_softmax(-1)
+        logits, features = self._feed(tokens.gather(1, index), starts, rows, last)
+        logits = logits.float()
+        total = logits.logsumexp(-1)
         if self.last_logprobs is None:
-            self.last_logprobs = logprobs.new_zeros(len(self.read_lengths), logprobs.shape[1])
-        self.last_logprobs[rows] = logprobs
+            self.last_logprobs = logits.new_zeros(len(self.read_lengths), logits.shape[1])
+        self.last_logprobs[rows], self.last_normaliser[rows] = logits - total.unsqueeze(1), total
         for point, values in features.items():
             if point not in self.last_features:
                 self.last_features[point] = values.new_zeros(len(self.read_lengths), values.shape[-1])
-            self.last_features[point][rows] = values[_here(rows), last]
+            self.last_features[point][rows] = values
         self.read_tokens[rows], self.read_lengths[rows] = tokens, lengths
 
-    def _feed(self, chunk: Tensor, starts: Tensor, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _feed(
+        self, chunk: Tensor, starts: Tensor, rows: Tensor, last: Tensor
+    ) -> tuple[Float[Tensor, "row vocab"], dict[str, Tensor]]:
         if 2 * len(rows) >= len(self.read_lengths):
-            return self._feed_all(chunk, starts, rows)
+            return self._feed_all(chunk, starts, rows, last)
         part = self.cache.select(rows)
-        logits, features = self._run(part, chunk, starts)
-        for slot, own in zip(self.cache.slots, part.slots):
-            slot.keys[rows], slot.values[rows] = own.keys, own.values
+        logits, features = self._run(part, chunk, starts, last)
+        self._put(rows, part)
         return logits, features
 
-    def _feed_all(self, chunk: Tensor, starts: Tensor, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _put(self, rows: Tensor, part: Any) -> None:
+        """Write what was read into a copy of some rows back to them."""
+        for slot, own in zip(self.cache.slots, part.slots):
+            slot.keys[rows], slot.values[rows] = own.keys, own.values
+
+    def _feed_all(
+        self, chunk: Tensor, starts: Tensor, rows: Tensor, last: Tensor
+    ) -> tuple[Float[Tensor, "row vocab"], dict[str, Tensor]]:
         """Run the whole batch when most of it is asked for: the other rows read their last tokens once more."""
+        if len(rows) == len(self.read_lengths) and bool((rows == _here(rows)).all()):
+            return self._run(self.cache, chunk, starts, last)
         new = chunk.shape[1]
         every_start = (self.read_lengths - new).clamp(min=0)
         index = every_start.unsqueeze(1) + torch.arange(new, device=self.device)
         every_chunk = self.read_tokens.gather(1, index).clamp(min=0)
         every_start[rows], every_chunk[rows] = starts, chunk
-        logits, features = self._run(self.cache, every_chunk, every_start)
+        every_last = torch.full_like(self.read_lengths, new - 1)
+        every_last[rows] = last
+        logits, features = self._run(self.cache, every_chunk, every_start, every_last)
         return logits[rows], {point: value[rows] for point, value in features.items()}
 
     def _branch(self, tokens: Tensor, lengths: Tensor, rows: Tensor, point: str) -> Tensor:
@@ -146,16 +204,28 @@ class CachedGenerator(Generator):
         # The parents must have been read; their distributions are needed anyway by whoever compares children.
         self._catch_up(tokens[first], lengths[first] - 1, own)
         self.evaluations += len(rows)
-        last = tokens.gather(1, (lengths - 1).unsqueeze(1))
-        _, features = self._run(self.cache.select(rows), last, lengths - 1)
-        return features[point].squeeze(1)
+        ends = tokens.gather(1, (lengths - 1).unsqueeze(1)).squeeze(1)
+        parts = [self._run_children(some, ends[some], lengths[some] - 1, rows[some], point) for some in self._few(rows)]
+        return torch.cat(parts)
+
+    def _few(self, rows: Tensor) -> list[Tensor]:
+        """Children that are read in one pass: never the whole vocabulary at once."""
+        return list(_here(rows).split(64))
+
+    def _run_children(self, some: Tensor, ends: Tensor, places: Tensor, rows: Tensor, point: str) -> Tensor:
+        """The activation of one more token after each of these rows."""
+        _, features = self._run(self.cache.select(rows), ends.unsqueeze(1), places, torch.zeros_like(ends))
+        return features[point]
 
     def _open(self, strings: int, capacity: int) -> Any:
         """An empty cache: `slots` with `keys` and `values` (row first), `lengths`, `reach`, and `select(rows)`."""
         raise NotImplementedError
 
-    def _run(self, cache: Any, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Read `chunk` at positions starts, starts + 1, … of every row; logits and watched features."""
+    def _run(self, cache: Any, chunk: Tensor, starts: Tensor, last: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Read `chunk` at positions starts, starts + 1, … of every row.
+
+        Logits and watched features at the position `last` of each row's chunk; None: logits at every position.
+        """
         raise NotImplementedError
 
 
@@ -174,14 +244,16 @@ class ModelGenerator(CachedGenerator):
     def _open(self, strings: int, capacity: int) -> KeyValueCache:
         return self.model.start_cache(strings, capacity)
 
-    def _run(self, cache: KeyValueCache, chunk: Tensor, starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _run(
+        self, cache: KeyValueCache, chunk: Tensor, starts: Tensor, last: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         # What stands behind `starts` is written over: the cache's own lengths only say where.
         cache.lengths, cache.reach = starts, int(starts.max())
         if not self.points:
-            return self.model(chunk, cache=cache), {}
+            return _at(self.model(chunk, cache=cache), last), {}
         with record(self.model, *self.points) as activations:
             logits = self.model(chunk, cache=cache)
-        return logits, {point: activations[point] for point in self.points}
+        return _at(logits, last), {point: _at(activations[point], last) for point in self.points}
 
 
 def generator_of(model: nn.Module, points: Sequence[str] = ()) -> Generator:
@@ -197,6 +269,11 @@ def _classes(model: nn.Module) -> int:
     if classes is None:
         raise BadInput(f"{type(model).__name__} has no config with vocab: wrap it in a Generator of your own")
     return int(classes)
+
+
+def _at(values: Tensor, last: Tensor | None) -> Tensor:
+    """The values at one position of each row; None: all of them."""
+    return values if last is None else values[_here(last), last]
 
 
 def _here(rows: Tensor) -> Int[Tensor, "row"]:

@@ -17,81 +17,20 @@ llguidance is the one that fits.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from sandlab.decoding.generators.hugging_face import LanguageModel
 from sandlab.decoding.verifiers.base import Verifier
+from sandlab.decoding.verifiers.schemas import TextLanguage
 from sandlab.errors import BadInput
 
-__all__ = ["GrammarVerifier", "compile_grammar"]
-
-
-def compile_grammar(
-    *,
-    lark: str | Path | None = None,
-    regex: str | None = None,
-    json_schema: str | Path | dict[str, object] | None = None,
-) -> str:
-    """The grammar in llguidance's own form, checked. A Path is read; JSON is written without blanks between tokens."""
-    from_llguidance = _llguidance()
-    given = [value for value in (lark, regex, json_schema) if value is not None]
-    if len(given) != 1:
-        raise BadInput(f"give one of a grammar, a regular expression or a JSON schema, got {len(given)} of them")
-    if lark is not None:
-        what, made = "grammar", from_llguidance.grammar_from_lark(_text(lark, "grammar"))
-    elif regex is not None:
-        what, made = "regular expression", from_llguidance.grammar_from_regex(regex)
-    else:
-        assert json_schema is not None
-        what, made = "JSON schema", _from_schema(json_schema)
-    problem = from_llguidance.validate_grammar(made)
-    if problem and not problem.startswith("WARNING"):
-        raise BadInput(f"the {what} does not parse: {_in_one_line(problem)}")
-    return made
-
-
-def _in_one_line(problem: str) -> str:
-    """A parser's message without the excerpts of the source and the arrows below them."""
-    lines = [line for line in problem.splitlines() if line.strip() and not re.match(r"\s|\d+ *\|", line)]
-    return " ".join(" ".join(lines or [problem]).split())
-
-
-def _from_schema(schema: str | Path | dict[str, object]) -> str:
-    if not isinstance(schema, dict):
-        text = _text(schema, "JSON schema")
-        try:
-            schema = json.loads(text)
-        except json.JSONDecodeError as problem:
-            raise BadInput(f"the JSON schema is not JSON: {problem}") from None
-        if not isinstance(schema, (dict, bool)):
-            raise BadInput(f"a JSON schema is an object like {{'type': 'object'}}, got {text[:60]!r}")
-    # Free blanks between tokens would let a model write blanks for ever.
-    compact = {"whitespace_flexible": False}
-    return str(_llguidance().grammar_from_json_schema(json.dumps(schema), overrides=compact))
-
-
-def _text(source: str | Path, what: str) -> str:
-    if not isinstance(source, Path):
-        return str(source)
-    if not source.is_file():
-        raise BadInput(f"there is no {what} file {str(source)!r}")
-    return source.read_text(encoding="utf-8")
-
-
-def _llguidance() -> Any:
-    try:
-        from llguidance import LLMatcher
-    except ImportError as missing:
-        raise BadInput("grammars need llguidance: pip install 'sandlab[grammar]'") from missing
-    return LLMatcher
+__all__ = ["GrammarVerifier"]
 
 
 class GrammarVerifier(Verifier):
@@ -104,10 +43,15 @@ class GrammarVerifier(Verifier):
     """
 
     def __init__(
-        self, grammar: str, model: LanguageModel, starts: Sequence[int], prompts: Sequence[str] | None = None
+        self,
+        language: str | TextLanguage,
+        model: LanguageModel,
+        starts: Sequence[int],
+        prompts: Sequence[str] | None = None,
     ) -> None:
-        self.reader, self.base = _matcher(grammar, model.tokenizer, model.generator.vocab)
-        self.eos, self.vocab, self.starts = model.eos, model.generator.vocab, list(starts)
+        self.language = TextLanguage(language) if isinstance(language, str) else language
+        self.reader, self.base = _matcher(self.language.grammar, model.tokenizer, model.generator.vocab)
+        self.ends, self.vocab, self.starts = list(model.ends), model.generator.vocab, list(starts)
         texts = prompts if prompts is not None else [""] * len(self.starts)
         self.before = [list(self.reader.tokenize_str(text)) for text in texts]
         self.start(len(self.starts), 0)
@@ -124,24 +68,24 @@ class GrammarVerifier(Verifier):
     def outcome(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         return self._each(tokens, lengths, rows, self._whole)
 
-    def children(self, tokens: Tensor, lengths: Tensor, rows: Tensor, vocab: int) -> Tensor:
-        masks = np.zeros((len(rows), vocab))
+    def children(self, tokens: Tensor, lengths: Tensor, rows: Tensor, vocab: int) -> Bool[Tensor, "row vocab"]:
+        masks = np.zeros((len(rows), vocab), dtype=bool)
         for place, (row, text) in enumerate(self._texts(tokens, lengths, rows)):
             if self._follow(row, text):
-                allowed = np.frombuffer(self.matchers[row].compute_logit_bias(), dtype=np.uint8)
-                masks[place, : min(len(allowed), vocab)] = allowed[:vocab] > 0
-                masks[place, self.eos] = self.matchers[row].is_accepting()
+                allowed = np.frombuffer(self.matchers[row].compute_logit_bias(), dtype=np.bool_)
+                masks[place, : min(len(allowed), vocab)] = allowed[:vocab]
+                masks[place, self.ends] = self._done(row)
         return torch.from_numpy(masks).to(tokens.device)
 
     def child_outcomes(self, tokens: Tensor, lengths: Tensor, rows: Tensor, letters: Tensor) -> Tensor:
-        # A text is complete only with the end token: every other letter at the last place makes it incomplete.
+        # A text is complete only with an end token: every other letter at the last place makes it incomplete.
         accepting = self._each(tokens, lengths, rows, lambda row, text: self._follow(row, text) and self._done(row))
-        return accepting.unsqueeze(1) * (letters == self.eos)
+        return accepting.unsqueeze(1) * torch.isin(letters, torch.tensor(self.ends, device=letters.device))
 
     def contains(self, row: int, text: Sequence[int]) -> bool:
         """Whether a string's text, with or without an end token, belongs to the language."""
         text = [*self.before[row], *text]
-        if text and text[-1] == self.eos:
+        if text and text[-1] in self.ends:
             text = text[:-1]
         return self._follow(row, text) and self._done(row)
 
@@ -151,51 +95,64 @@ class GrammarVerifier(Verifier):
         return int(matcher.try_consume_tokens(list(text)))
 
     def _alive(self, row: int, text: list[int]) -> bool:
-        if text and text[-1] == self.eos:
+        if text and text[-1] in self.ends:
             return self._whole(row, text)
         return self._follow(row, text)
 
     def _whole(self, row: int, text: list[int]) -> bool:
-        return bool(text) and text[-1] == self.eos and self._follow(row, text[:-1]) and self._done(row)
+        return bool(text) and text[-1] in self.ends and self._follow(row, text[:-1]) and self._done(row)
 
     def _done(self, row: int) -> bool:
-        return bool(self.matchers[row].is_accepting())
+        """Whether the row's text, as far as it was read, is complete."""
+        if not self.matchers[row].is_accepting():
+            return False
+        check = self.language.check
+        return check is None or check(self.reader.decode_str(self.read[row]))
 
     def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Any) -> Tensor:
         answers = [float(question(row, text)) for row, text in self._texts(tokens, lengths, rows)]
         return torch.tensor(answers, dtype=torch.float64, device=tokens.device)
 
     def _texts(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> list[tuple[int, list[int]]]:
-        listed = zip(tokens.tolist(), lengths.tolist(), rows.tolist())
-        return [(row, self.before[row] + string[self.starts[row] : cut]) for string, cut, row in listed]
+        listed = enumerate(zip(lengths.tolist(), rows.tolist()))
+        return [
+            (row, self.before[row] + tokens[place, self.starts[row] : cut].tolist()) for place, (cut, row) in listed
+        ]
 
     def _follow(self, row: int, text: list[int]) -> bool:
         """Bring the row's matcher to this text; False if the text leaves the language on the way."""
         matcher, read = self.matchers[row], self.read[row]
-        common = next(
-            (place for place, pair in enumerate(zip(read, text)) if pair[0] != pair[1]), min(len(read), len(text))
-        )
+        common = _common(read, text)
         if common < len(read):
             matcher.rollback(len(read) - common)
             del read[common:]
-        if self.eos in text[common:]:
+        more = text[common:]
+        if any(end in more for end in self.ends):
             return False
-        taken = matcher.try_consume_tokens(text[common:])
-        read += text[common : common + taken]
+        taken = matcher.try_consume_tokens(more)
+        read += more[:taken]
         if matcher.is_error():
             raise BadInput(f"the grammar cannot be followed: {matcher.get_error()}")
         return len(read) == len(text)
 
 
+def _common(first: list[int], second: list[int]) -> int:
+    """How many tokens two texts share at the beginning."""
+    if second[: len(first)] == first:
+        return len(first)
+    return next(place for place, pair in enumerate(zip([*first, None], [*second, -1])) if pair[0] != pair[1])
+
+
 def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
     """The tokens' bytes, and what follows the grammar over them."""
-    matcher_class = _llguidance()
+    from llguidance import LLMatcher
+
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
     import llguidance.hf
 
     reader = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(vocab, len(tokenizer)))
-    matcher = matcher_class(reader, grammar)
+    matcher = LLMatcher(reader, grammar)
     if matcher.is_error():
         raise BadInput(f"the grammar cannot be used with this tokenizer: {matcher.get_error()}")
     return reader, matcher

@@ -14,7 +14,7 @@ from sandlab.errors import BadInput, choice, integer, number, require
 from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.verifier.append_calls import BODIES, FUNCTIONS, MEANINGFUL, Calls
-from sandlab.worlds.verifier.append_checking import CaseError, can_be_completed, find_error
+from sandlab.worlds.verifier.append_checking import CaseError, can_be_completed, find_error, is_plain
 
 __all__ = ["MEANINGFUL", "OOD_NAMES", "AppendCases"]
 
@@ -155,19 +155,19 @@ class AppendCases(World):
         """Whether a prompt for append with a beginning of its test cases can still become `cases` correct lines."""
         ended = (tokens.gather(1, (lengths - 1).unsqueeze(1)).squeeze(1) == self.end_token).tolist()
         verdicts = [
-            self._finished(text, name) if over else can_be_completed(text, name, self.cases)
+            self._whole(text, name) if over else can_be_completed(text, name, self.cases)
             for (name, text, _), over in zip(self._answers(tokens, lengths), ended)
         ]
         return torch.tensor(verdicts, dtype=torch.bool, device=tokens.device)
 
     def contains(self, tokens: Int[Tensor, "row time"], lengths: Int[Tensor, "row"]) -> Bool[Tensor, "row"]:
-        """Whether a prompt for append is followed by `cases` correct lines; what follows them is not judged."""
-        verdicts = [self._finished(text, name) for name, text, _ in self._answers(tokens, lengths)]
+        """Whether a prompt for append is followed by `cases` correct lines of whole numbers; the rest is not judged."""
+        verdicts = [self._whole(text, name) for name, text, _ in self._answers(tokens, lengths)]
         return torch.tensor(verdicts, dtype=torch.bool, device=tokens.device)
 
-    def _finished(self, text: str, name: str) -> bool:
-        error = find_error(text, name, self.cases)
-        return error is None or error[1] is CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION
+    def _whole(self, text: str, name: str) -> bool:
+        lines = text.split("\n")
+        return len(lines) >= self.cases and all(is_plain(line, name) for line in lines[: self.cases])
 
     def first_error(self, tokens: Sequence[int]) -> tuple[int, CaseError] | None:
         """Index of the first wrong token of a finished string (its length, if it only ends too early), and the error.

@@ -16,6 +16,7 @@ __all__ = [
     "can_be_completed",
     "count_distinct",
     "find_error",
+    "is_plain",
     "parse_cases",
     "score_cases",
 ]
@@ -134,8 +135,31 @@ def count_distinct(texts: Sequence[str], names: Sequence[str], limit: int = 8) -
     return counts
 
 
-def find_error(text: str, name: str, cases: int = 8) -> tuple[int, CaseError] | None:
-    """Position of the first wrong character of a finished completion, and what is wrong there; None if nothing is."""
+def find_error(text: str, name: str, cases: int = 8, *, lenient: bool = False) -> tuple[int, CaseError] | None:
+    """Position of the first wrong character of a finished completion, and what is wrong there; None if nothing is.
+
+    lenient   as the released parser: empty lines are passed over, blanks before a line and semicolons dropped, and
+              blanks around == and between arguments are free
+    """
+    return _find_lenient(text, name, cases) if lenient else _find_strict(text, name, cases)
+
+
+def _find_lenient(text: str, name: str, cases: int) -> tuple[int, CaseError] | None:
+    start, number = 0, 0
+    for line in text.split("\n"):
+        bare = line.replace(";", "").strip()
+        if bare and number == cases:
+            return start, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION
+        if bare:
+            wrong = _line_error(re.sub(r"\)\s*==\s*", ") == ", bare, count=1), name)
+            if wrong is not None:
+                return start + len(line) - len(line.lstrip()) + min(wrong[0], len(bare)), wrong[1]
+            number += 1
+        start += len(line) + 1
+    return None if number == cases else (len(text), CaseError.FEWER_TEST_CASES_THAN_EXPECTED)
+
+
+def _find_strict(text: str, name: str, cases: int) -> tuple[int, CaseError] | None:
     start = 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -230,18 +254,29 @@ def _difference(text: str, expected: str) -> int:
     return min(len(text), len(expected))
 
 
-_HEAD = re.compile(r"\[(?:(?P<entries>\d(?:, \d)*))?\], (?P<item>\d)\) == ")
+_NUMBER = r"(?:0|[1-9]\d*)"
+_HEAD = re.compile(rf"\[(?P<entries>(?:{_NUMBER}(?:, {_NUMBER})*)?)\], (?P<item>{_NUMBER})\) == ")
+# From every state of such a head one of these leads to its end: what none of them completes, nothing does.
+_ENDINGS = ("[], 0) == ", "], 0) == ", " 0], 0) == ", "0], 0) == ", ", 0) == ", " 0) == ", "0) == ", ") == ", " == ")
+_ENDINGS += ("== ", "= ", " ", "")
 
 
 def can_be_completed(text: str, name: str, cases: int = 8) -> bool:
-    """Whether a prefix of a completion can still become `cases` correct lines (written in the documents' style).
+    """Whether a prefix of a completion can still become `cases` correct lines in the documents' style.
 
-    What follows the last line is not judged. This is the exact process verifier of the task.
+    What follows the last line is not judged. This is the exact process verifier of the task; the lines that it speaks
+    about are those of `is_plain`: lists of whole numbers, written as in the documents.
     """
     lines = text.split("\n")
     if len(lines) > cases:
-        return all(_line_error(line, name) is None for line in lines[:cases])
-    return all(_line_error(line, name) is None for line in lines[:-1]) and _line_completable(lines[-1], name)
+        return all(is_plain(line, name) for line in lines[:cases])
+    return all(is_plain(line, name) for line in lines[:-1]) and _line_completable(lines[-1], name)
+
+
+@lru_cache(maxsize=100_000)
+def is_plain(line: str, name: str) -> bool:
+    """Whether a line is a correct test case of whole numbers in the documents' style."""
+    return line.endswith("]") and _line_completable(line, name) and _line_error(line, name) is None
 
 
 def _line_completable(line: str, name: str) -> bool:
@@ -253,20 +288,7 @@ def _line_completable(line: str, name: str) -> bool:
     rest = line[len(head) :]
     match = _HEAD.match(rest)
     if match is None:
-        return _head_completable(rest)
+        return any(_HEAD.fullmatch(rest + ending) for ending in _ENDINGS)
     entries = match["entries"].split(", ") if match["entries"] else []
     expected = "[" + ", ".join([*entries, match["item"]]) + "]"
     return expected.startswith(rest[match.end() :])
-
-
-def _head_completable(rest: str) -> bool:
-    """Whether this can still become arguments such as "[2, 5], 7) == "."""
-    end = rest.find("]")
-    if end < 0:
-        return re.fullmatch(r"(?:\[(?:\d(?:, \d)*(?:,|, )?)?)?", rest) is not None
-    if re.fullmatch(r"\[(?:\d(?:, \d)*)?\]", rest[: end + 1]) is None:
-        return False
-    tail = rest[end + 1 :]
-    return re.fullmatch(r"(?:, ?)?|, \d(?:\)(?: |  ?=|  ?==| =| ==)?)?", tail) is not None and (
-        len(tail) < 4 or ") == ".startswith(tail[3:])
-    )

@@ -299,3 +299,41 @@ def test_labels_of_prefixes_agree_with_the_exact_verifier() -> None:
     for string, label in zip(tokens.strings, tokens.labels):
         if not label:
             assert bool(world.completable(torch.tensor([string]), torch.tensor([len(string) - 1])))
+
+
+def test_every_beginning_of_an_accepted_answer_can_be_completed():
+    """Definition of a process verifier: numbers of several digits, empty lists, no blank where none may be."""
+    import itertools
+
+    from sandlab.worlds.verifier.append_checking import can_be_completed, is_plain
+
+    heads = [
+        f"[{', '.join(entries)}]" for size in range(3) for entries in itertools.product(("0", "7", "10"), repeat=size)
+    ]
+    for head, item in itertools.product(heads, ("0", "3", "205")):
+        result = head[:-1] + (", " if head != "[]" else "") + item + "]"
+        line = f"assert abc({head}, {item}) == {result}"
+        assert is_plain(line, "abc")
+        text = line + "\n" + line
+        assert all(can_be_completed(text[:cut], "abc", 2) for cut in range(len(text) + 1))
+    for wrong in (
+        "assert abc([01",
+        "assert abc([1,2",
+        "assert abc([1, ]",
+        "assert abc([1], 2) == [2",
+        "assert abc([1],2",
+    ):
+        assert not can_be_completed(wrong, "abc", 2)
+
+
+def test_the_released_parser_is_lenient_about_blanks():
+    from sandlab.worlds.verifier.append_checking import CaseError, find_error
+
+    lines = "\n".join(["assert abc([1],2)==[1,2]"] * 8)
+    assert find_error(lines, "abc")[1] is CaseError.NO_ASSERTION_EQUALITY
+    assert find_error(lines, "abc", lenient=True) is None
+    assert find_error("\n\n  " + lines.replace("\n", ";\n\n"), "abc", lenient=True) is None
+    position, kind = find_error("\nassert abc([1],2)==[2]", "abc", 1, lenient=True)
+    assert kind is CaseError.ASSERTION_FAILURE and position > 15
+    assert find_error(lines, "abc", 9, lenient=True)[1] is CaseError.FEWER_TEST_CASES_THAN_EXPECTED
+    assert find_error(lines, "abc", 7, lenient=True)[1] is CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION

@@ -1,0 +1,227 @@
+"""What an answer should look like, said in Python: schemas, pydantic models, function signatures, lists of choices."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandlab.errors import BadInput
+
+__all__ = ["TextLanguage", "compile_grammar"]
+
+# What the incremental parser cannot follow is left out of the grammar; complete texts are checked against all of it.
+UNFOLLOWED = (
+    "not",
+    "uniqueItems",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "contains",
+    "minContains",
+    "maxContains",
+    "propertyNames",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+)
+CHECKED_FORMATS = ("date", "time", "date-time")
+NAMED = ("properties", "$defs", "definitions", "patternProperties")
+DATA = ("enum", "const", "default", "examples", "required")
+
+
+@dataclass(frozen=True)
+class TextLanguage:
+    """A set of texts: a grammar that is followed token by token, and what else a complete text must satisfy.
+
+    grammar   in the form of the incremental parser; every prefix of a text of the language is a prefix of its texts
+    check     a complete text of the grammar → whether it belongs to the language; None: all of them do
+    read      a text of the language → the Python value it stands for; None: the text itself
+    """
+
+    grammar: str
+    check: Callable[[str], bool] | None = None
+    read: Callable[[str], object] | None = None
+
+
+def compile_grammar(
+    *,
+    lark: str | Path | None = None,
+    regex: str | None = None,
+    json_schema: Any = None,
+    choices: Sequence[str] | None = None,
+) -> TextLanguage:
+    """The language of a Lark grammar, a regular expression, a JSON schema or a list of choices, checked.
+
+    JSON is written without blanks between tokens.
+
+    json_schema   a dictionary, its text or a Path to it, True (any JSON), a pydantic model, or a function, whose
+                  arguments are then the properties of an object
+    """
+    given = [source for source in (lark, regex, json_schema, choices) if source is not None]
+    if len(given) != 1:
+        raise BadInput(
+            f"give one of a grammar, a regular expression, a JSON schema or a list of choices, got {len(given)} of them"
+        )
+    if choices is not None:
+        return _from_choices(choices)
+    if json_schema is not None:
+        return _from_schema(json_schema)
+    if lark is not None:
+        return TextLanguage(_validated("grammar", _parser().grammar_from_lark(_text(lark, "grammar"))))
+    return TextLanguage(_validated("regular expression", _parser().grammar_from_regex(regex)))
+
+
+def _from_choices(choices: Sequence[str]) -> TextLanguage:
+    if isinstance(choices, str) or not choices or not all(isinstance(each, str) and each for each in choices):
+        raise BadInput(f"choices are a list of texts that are not empty, got {choices!r}")
+    wanted = "|".join(re.escape(each) for each in dict.fromkeys(choices))
+    return TextLanguage(_validated("list of choices", _parser().grammar_from_regex(wanted)))
+
+
+def _from_schema(source: Any) -> TextLanguage:
+    schema, read = _schema_of(source)
+    if schema is False:
+        raise BadInput("the JSON schema false has no texts: give one that something satisfies")
+    followed, loose = _followed({} if schema is True else schema)
+    # Free blanks between tokens would let a model write blanks for ever.
+    compact = {"whitespace_flexible": False}
+    made = str(_parser().grammar_from_json_schema(json.dumps(followed), overrides=compact))
+    return TextLanguage(_validated("JSON schema", made), _checker(schema) if loose else None, read)
+
+
+def _schema_of(source: Any) -> tuple[Any, Callable[[str], object]]:
+    """The schema as plain data, and how its texts are read."""
+    if hasattr(source, "model_json_schema"):
+        return source.model_json_schema(), source.model_validate_json
+    if inspect.isfunction(source) or inspect.ismethod(source):
+        return _signature(source).model_json_schema(), json.loads
+    if isinstance(source, (Mapping, bool)):
+        return source, json.loads
+    if not isinstance(source, (str, Path)):
+        raise BadInput(
+            f"a JSON schema is a dictionary, text, Path, pydantic model or function, got {type(source).__name__}"
+        )
+    text = _text(source, "JSON schema")
+    try:
+        schema = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise BadInput(f"the JSON schema is not JSON: {problem}") from None
+    if not isinstance(schema, (dict, bool)):
+        raise BadInput(f"a JSON schema is an object like {{'type': 'object'}}, got {text[:60]!r}")
+    return schema, json.loads
+
+
+def _signature(function: Callable[..., object]) -> Any:
+    """A pydantic model of a function's arguments."""
+    try:
+        from pydantic import ConfigDict, create_model
+    except ImportError as missing:
+        raise BadInput("function signatures as schemas need pydantic: pip install pydantic") from missing
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise BadInput(f"{function.__name__} takes *{name}: a schema needs arguments with names")
+        kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+        fields[name] = (kind, ... if parameter.default is parameter.empty else parameter.default)
+    return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _followed(schema: Any) -> tuple[Any, bool]:
+    """The part of a schema that a parser can follow, and whether complete texts must be checked as well."""
+    if not isinstance(schema, Mapping):
+        return schema, False
+    kept: dict[str, Any] = {}
+    loose = schema.get("format") in CHECKED_FORMATS
+    for name, value in schema.items():
+        if name in UNFOLLOWED:
+            loose = True
+            continue
+        if name == "oneOf":
+            # "Exactly one of" is "one of" while it is being written.
+            name, loose = "anyOf", True
+        kept[name], also = _followed_value(name, value)
+        loose |= also
+    return kept, loose
+
+
+def _followed_value(name: str, value: Any) -> tuple[Any, bool]:
+    if name in DATA:
+        return value, False
+    if name in NAMED and isinstance(value, Mapping):
+        parts = {key: _followed(part) for key, part in value.items()}
+        return {key: part for key, (part, _) in parts.items()}, any(loose for _, loose in parts.values())
+    if isinstance(value, list):
+        listed = [_followed(part) for part in value]
+        return [part for part, _ in listed], any(loose for _, loose in listed)
+    return _followed(value)
+
+
+def _checker(schema: Any) -> Callable[[str], bool]:
+    try:
+        import jsonschema
+    except ImportError as missing:
+        raise BadInput(
+            "this schema says more than a grammar can (oneOf, not, uniqueItems, formats, …): pip install jsonschema"
+        ) from missing
+    formats = jsonschema.FormatChecker(formats=())
+    formats.checks("date", raises=ValueError)(_read_by(datetime.date.fromisoformat))
+    formats.checks("time", raises=ValueError)(_read_by(datetime.time.fromisoformat))
+    formats.checks("date-time", raises=ValueError)(_read_by(datetime.datetime.fromisoformat))
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    judge = kind(schema, format_checker=formats)
+
+    def check(text: str) -> bool:
+        try:
+            return bool(judge.is_valid(json.loads(text)))
+        except json.JSONDecodeError:
+            return False
+
+    return check
+
+
+def _read_by(read: Callable[[str], object]) -> Callable[[object], bool]:
+    """Whether a text can be read; ValueError where it cannot."""
+
+    def good(value: object) -> bool:
+        if isinstance(value, str):
+            # A leap second is a time, which datetime does not know.
+            read(re.sub(r":60(?=\D|$)", ":59", value))
+        return True
+
+    return good
+
+
+def _validated(what: str, grammar: str) -> str:
+    problem = _parser().validate_grammar(grammar)
+    if problem and not problem.startswith("WARNING"):
+        raise BadInput(f"the {what} does not parse: {_in_one_line(problem)}")
+    return grammar
+
+
+def _in_one_line(problem: str) -> str:
+    """A parser's message without the excerpts of the source and the arrows below them."""
+    lines = [line for line in problem.splitlines() if line.strip() and not re.match(r"\s|\d+ *\|", line)]
+    return " ".join(" ".join(lines or [problem]).split())
+
+
+def _text(source: str | Path, what: str) -> str:
+    if not isinstance(source, Path):
+        return str(source)
+    if not source.is_file():
+        raise BadInput(f"there is no {what} file {str(source)!r}")
+    return source.read_text(encoding="utf-8")
+
+
+def _parser() -> Any:
+    try:
+        from llguidance import LLMatcher
+    except ImportError as missing:
+        raise BadInput("grammars need llguidance: pip install 'sandlab[grammar]'") from missing
+    return LLMatcher

@@ -1,0 +1,280 @@
+"""Decoders at equal cost: the tasks, the value functions trained on them, and what each algorithm pays and returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sandlab.decoding.decoders.backtracking import Backtracking
+from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.rejection import BestOfN, Rejection
+from sandlab.decoding.decoders.walks import VGB, ValueGuided
+from sandlab.decoding.generators.neural import ModelGenerator
+from sandlab.decoding.verifiers.values import TrainedValue, ValueFunction, collect_rollouts, train_value
+from sandlab.learning.experiment import Experiment, Training
+from sandlab.models.transformer import Transformer, TransformerConfig
+from sandlab.random import rng
+from sandlab.studies.study import Lab
+from sandlab.studies.verifier.codegen import _code_runs as code
+from sandlab.studies.verifier.dyck import _dyck_runs as dyck
+from sandlab.worlds.verifier.append_cases import AppendCases
+from sandlab.worlds.verifier.json_records import JsonRecords
+
+ALGORITHMS = ("walk", "value-guided", "backtracking", "best of n", "rejection")
+BUDGETS = (1, 2, 4, 8, 16)  # model evaluations over the length of one completion
+RECORDS = JsonRecords()
+
+
+class Words(Protocol):
+    """A world that says which strings are right."""
+
+    @property
+    def end_token(self) -> int: ...
+
+    def contains(self, tokens: Tensor, lengths: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is written: prompts, the strings that are right, and what is looked at of a string's distribution.
+
+    limit     tokens of the longest string
+    point     the activation that the value function reads
+    summary   string (without prompt) → what is compared with the target's distribution
+    """
+
+    name: str
+    experiment: Experiment
+    world: Words
+    limit: int
+    point: str
+    prompts: Callable[[int, int], list[list[int]]]
+    summary: Callable[[Sequence[int]], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is decoded.
+
+    prompts    fresh prompts for each algorithm and budget
+    rollouts   strings from which the value function learns
+    repeated   for the distance to the target: so many prompts are completed `samples` times each
+    """
+
+    dyck: Experiment
+    append: Experiment
+    records: Experiment
+    budgets: tuple[int, ...] = BUDGETS
+    prompts: int = 100
+    rollouts: int = 400
+    repeated: int = 6
+    samples: int = 100
+    tasks: tuple[str, ...] = ("Dyck words", "test cases", "JSON records")
+
+
+def records_experiment(seeds: int, steps: int, width: int, layers: int) -> Experiment:
+    model = TransformerConfig(vocab=RECORDS.vocab, length=RECORDS.length, layers=layers, heads=4, width=width)
+    training = Training(
+        steps=steps, batch_size=32, lr=3e-3, schedule="linear", warmup=50, clip=1.0, evals=1, eval_examples=64,
+        precision="tf32",
+    )  # fmt: skip
+    return Experiment(RECORDS, model, training, seeds)
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """The three tasks; strings of the last begin with START alone."""
+    append = settings.append.world
+    cases = append.cases if isinstance(append, code.Documents) else AppendCases()
+    every = [
+        Task(
+            "Dyck words", settings.dyck, dyck.UNFAMILIAR, dyck.LIMIT, _last_layer(settings.dyck),
+            lambda n, seed: dyck.draw_prompts(n, rng(seed, "cost prompts")), tuple,
+        ),
+        Task(
+            "test cases", settings.append, cases, cases.length, _last_layer(settings.append),
+            lambda n, seed: _append_prompts(cases, n, seed), lambda string: cases.render(string).partition("\n")[0],
+        ),
+        Task(
+            "JSON records", settings.records, RECORDS, RECORDS.length, _last_layer(settings.records),
+            lambda n, seed: [[RECORDS.start_token]] * n, lambda string: RECORDS.render(string).count('"') // 2,
+        ),
+    ]  # fmt: skip
+    return [task for task in every if task.name in settings.tasks]
+
+
+def _last_layer(experiment: Experiment) -> str:
+    config = experiment.model
+    assert isinstance(config, TransformerConfig)
+    return f"layers.{config.layers - 1}.resid_post"
+
+
+def _append_prompts(world: AppendCases, n: int, seed: int) -> list[list[int]]:
+    source = rng(seed, "cost prompts")
+    names = torch.randint(26, (n, 3), generator=source)
+    return [world.prompt("".join(chr(97 + int(letter)) for letter in name), rng=source) for name in names]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One algorithm with one budget on one model.
+
+    accuracy   share of prompts that got a right string
+    cost       model evaluations per prompt (prefixes computed, those of verifiers that read the network included)
+    asked      questions to the verifier per prompt
+    distance   total variation between what is looked at of the right strings and the same of the model given the
+               language, over that of two samples of the latter; not a number where it is not measured
+    """
+
+    algorithm: str
+    budget: int
+    accuracy: float
+    cost: float
+    asked: float
+    distance: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """All points of one model, and its value function: calibration error, area under ROC, reliability curve."""
+
+    points: list[Point]
+    calibration: float
+    area: float
+    predicted: np.ndarray
+    observed: np.ndarray
+    success: float
+
+
+@dataclass(frozen=True)
+class CostJob:
+    settings: Settings
+    task: str
+    seed: int
+    device: str
+
+
+def decoders(budget: int) -> dict[str, Decoder]:
+    """Each algorithm with what makes it spend about `budget` times a completion."""
+    return {
+        "walk": VGB(children="sampled", remember=64, max_steps=10**7),
+        "value-guided": ValueGuided(children="sampled", max_tries=10**6, max_draws=50, remember=64),
+        "backtracking": Backtracking(quota=4 * budget - 4, stride=4, threshold=0.3),
+        "best of n": BestOfN(candidates=budget),
+        "rejection": Rejection(max_tries=10**6),
+    }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A trained model on a task with its value function."""
+
+    task: Task
+    model: Transformer
+    value: TrainedValue
+    seed: int
+
+    def run(self, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> tuple[Tensor, Run]:
+        generator = ModelGenerator(self.model)
+        guide = ValueFunction(generator, self.task.point, self.value.network, self.task.world.contains)
+        done = decoder.generate(
+            generator,
+            prompts,
+            max_new=[self.task.limit - len(prompt) for prompt in prompts],
+            verifier=guide,
+            eos=self.task.world.end_token,
+            rng=rng(self.seed, stream),
+            budget=budget,
+        )
+        right = done.done & self.task.world.contains(done.tokens, done.lengths)
+        strings = [done.generated(row) for row in range(len(done))]
+        paid = generator.evaluations / len(prompts)
+        return right, Run(strings, paid, done.total("verifier_calls") / len(prompts))
+
+
+@dataclass(frozen=True)
+class Run:
+    strings: list[list[int]]
+    cost: float
+    asked: float
+
+
+def measure(job: CostJob, model: Transformer) -> Curves:
+    """Train the value function of one model and run every algorithm with every budget."""
+    (task,) = tasks(replace(job.settings, tasks=(job.task,)))
+    model = model.to(job.device)
+    value, success = _value(task, model, job)
+    bench = Bench(task, model, value, job.seed)
+    prompts = task.prompts(job.settings.prompts, job.seed + 1)
+    length = _length(bench, prompts)
+    repeated = [prompt for prompt in prompts[: job.settings.repeated] for _ in range(job.settings.samples)]
+    target = _summaries(bench, Rejection(max_tries=10**6), repeated, "target", None)
+    floor = _distance(target, _summaries(bench, Rejection(max_tries=10**6), repeated, "again", None))
+    points = []
+    for budget in job.settings.budgets:
+        for name, decoder in decoders(budget).items():
+            most = None if name in ("backtracking", "best of n") else round(budget * length)
+            right, run = bench.run(decoder, prompts, f"{name} {budget}", most)
+            distance = float("nan")
+            if budget == job.settings.budgets[-1]:
+                got = _summaries(bench, decoder, repeated, f"law of {name}", most)
+                distance = _distance(target, got) / max(floor, 1e-9)
+            points.append(Point(name, budget, float(right.double().mean()), run.cost, run.asked, distance))
+    quality = value.quality
+    return Curves(points, value.calibration_error, quality.area, quality.predicted, quality.observed, success)
+
+
+def _value(task: Task, model: Transformer, job: CostJob) -> tuple[TrainedValue, float]:
+    generator = ModelGenerator(model, points=[task.point])
+    prompts = task.prompts(job.settings.rollouts, job.seed + 1000)
+    rollouts = collect_rollouts(
+        generator,
+        prompts,
+        task.world.contains,
+        max_new=[task.limit - len(prompt) for prompt in prompts],
+        eos=task.world.end_token,
+        rng=rng(job.seed, "rollouts"),
+    )
+    if not 0 < int(rollouts.labels.sum()) < len(rollouts.labels):
+        # A model that is never right, or never wrong, has nothing to learn from: one invented opposite keeps V flat.
+        rollouts.labels[0] = 1 - rollouts.labels[0]
+        rollouts.labels[-1] = rollouts.labels[0]
+    return train_value(generator, rollouts, task.point, rng=rng(job.seed, "value")), rollouts.success
+
+
+def _length(bench: Bench, prompts: list[list[int]]) -> float:
+    """Tokens of one completion."""
+    _, run = bench.run(BestOfN(candidates=1), prompts, "length", None)
+    return float(np.mean([len(string) for string in run.strings]))
+
+
+def _summaries(
+    bench: Bench, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None
+) -> Counter[tuple[object, ...]]:
+    """How often each (prompt, what is looked at) came out among the right strings."""
+    most = 64 * bench.task.limit if budget is None else budget
+    right, run = bench.run(decoder, prompts, stream, most)
+    pairs = zip(map(tuple, prompts), run.strings, right.tolist())
+    return Counter((prompt, bench.task.summary(string)) for prompt, string, good in pairs if good)
+
+
+def _distance(first: Counter[tuple[object, ...]], second: Counter[tuple[object, ...]]) -> float:
+    """Total variation of two samples."""
+    total = max(sum(first.values()), 1), max(sum(second.values()), 1)
+    return 0.5 * sum(abs(first[key] / total[0] - second[key] / total[1]) for key in first | second)
+
+
+def collect_curves(settings: Settings, lab: Lab) -> dict[str, list[Curves]]:
+    """Task → the curves of every seed's model."""
+    found = {}
+    for task in tasks(settings):
+        runs = lab.train(task.experiment, label=f"models of {task.name}", weights=True)
+        models = [runs.model(task.experiment.model, index) for index in range(len(runs))]
+        jobs = [CostJob(settings, task.name, seed, lab.device) for seed in runs.seeds]
+        found[task.name] = lab.map(measure, jobs, given=models, label=task.name)
+    return found

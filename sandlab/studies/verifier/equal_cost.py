@@ -1,0 +1,205 @@
+"""At equal cost a value function saves evaluations, and the walk stays near the target.
+
+Five ways to spend model evaluations on getting a right string, on three tasks: completing unfamiliar Dyck words, test
+cases of list append, JSON records. All of them may check a finished string exactly.
+
+- *rejection*: whole strings until one is right;
+- *best of n*: n whole strings, a right one if there is one;
+- *backtracking*: tokenwise rejection with backtracking (B = 4, τ = 0.3), the quota Q growing with the budget;
+- *value-guided*: tokens accepted with probability V, begun anew when stuck;
+- *walk*: value-guided sampling with backtracking (VGB), first leaf of the padded tree.
+
+V(s) ≈ P(success | s) is a small network on the last layer's activation, trained on the outcomes of the model's own
+rollouts, exact on complete strings. A budget k means k times the tokens of one completion; cost is what was computed:
+every prefix that the network read, for the distribution of the next token or for V. The distance to the target is
+measured with the largest budget: total variation between what came out right and rejection's samples, over the same
+between two samples of rejection (1 is no distance).
+
+What to look for: each line is one algorithm, further left is cheaper, further up is better. Written down before the
+first run: the walk is right more often than value-guided sampling with the same values at the largest budget, and
+nearer to the target; backtracking is the cheapest and promises no law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.studies.claims import Mean
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.studies.verifier._cost_runs import (
+    ALGORITHMS,
+    BUDGETS,
+    Curves,
+    Settings,
+    collect_curves,
+    records_experiment,
+)
+from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, spread, untrained
+from sandlab.studies.verifier._exact import WALKS
+from sandlab.studies.verifier.codegen import _code_runs as code
+from sandlab.studies.verifier.dyck import _dyck_runs as dyck
+
+SMALL_CODE = replace(code.QUICK.model, seeds=3)
+QUICK = Settings(
+    dyck=replace(dyck.SMALL, seeds=3),
+    append=SMALL_CODE,
+    records=records_experiment(seeds=3, steps=400, width=48, layers=2),
+    prompts=80,
+    rollouts=300,
+    repeated=4,
+    samples=60,
+    budgets=(1, 2, 4, 8),
+)
+FULL = Settings(
+    dyck=dyck.PUBLISHED,
+    append=replace(code.FULL.model, seeds=4),
+    records=records_experiment(seeds=8, steps=2000, width=128, layers=4),
+    budgets=(*BUDGETS, 32),
+    prompts=1000,
+    rollouts=4000,
+    repeated=20,
+    samples=500,
+)
+NULL = replace(QUICK, dyck=untrained(QUICK.dyck), append=untrained(QUICK.append), records=untrained(QUICK.records))
+
+study = Study(
+    "verifier/equal-cost",
+    title="At equal cost a value function saves evaluations, and the walk stays near the target",
+    source=f"{WALKS}; {QUERIES}",
+    at=f"{THESIS}, §3.3.1",
+    quick=QUICK,
+    full=FULL,
+    null=NULL,
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Task → what the model of each seed gave."""
+
+    curves: dict[str, list[Curves]]
+
+    def line(self, task: str, algorithm: str, what: str) -> np.ndarray:
+        """Seed × budget."""
+        return np.array(
+            [
+                [getattr(point, what) for point in curve.points if point.algorithm == algorithm]
+                for curve in self.curves[task]
+            ]
+        )
+
+    def last(self, algorithm: str, what: str) -> np.ndarray:
+        """With the largest budget, mean over tasks: one number for each seed."""
+        return np.mean([self.line(task, algorithm, what)[:, -1] for task in self.curves], axis=0)
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    return Results(collect_curves(settings, lab))
+
+
+@study.claim(Mean(above=0.8), at="§3.3.1")
+def values_rank(results: Results) -> np.ndarray:
+    """The value function ranks prefixes that end well above the others.
+
+    Area under ROC on unseen rollouts, mean over tasks.
+    """
+    return np.mean([[curve.area for curve in curves] for curves in results.curves.values()], axis=0)
+
+
+@study.claim(Mean(below=0.1), at="§3.3.1")
+def values_calibrated(results: Results) -> np.ndarray:
+    """It is calibrated: values are probabilities.
+
+    Mean gap between value and share that ended well, by tenths of the value, mean over tasks.
+    """
+    return np.mean([[curve.calibration for curve in curves] for curves in results.curves.values()], axis=0)
+
+
+@study.claim(Mean(above=0.0), source=WALKS, at="experiments", paper="better at equal cost")
+def walk_beats_guided(results: Results) -> np.ndarray:
+    """The walk is right more often than value-guided sampling without backtracking.
+
+    Accuracy of the walk minus value-guided at the largest budget, mean over tasks.
+    """
+    return results.last("walk", "accuracy") - results.last("value-guided", "accuracy")
+
+
+@study.claim(Mean(below=0.0), source=WALKS, at="error amplification", paper="nearer to the target")
+def walk_is_nearer(results: Results) -> np.ndarray:
+    """Its strings are nearer to the model given the language than those of value-guided sampling.
+
+    Distance to the target of the walk minus value-guided, mean over tasks.
+    """
+    return results.last("walk", "distance") - results.last("value-guided", "distance")
+
+
+@study.claim(Mean(above=0.0), source=QUERIES, at="Table 3.2")
+def backtracking_pays(results: Results) -> np.ndarray:
+    """Backtracking is right more often than one sample of the model.
+
+    Accuracy of backtracking at budget 2 minus best of 1, mean over tasks.
+    """
+    gained = [
+        results.line(task, "backtracking", "accuracy")[:, 1] - results.line(task, "best of n", "accuracy")[:, 0]
+        for task in results.curves
+    ]
+    return np.mean(gained, axis=0)
+
+
+@study.claim(Mean(below=1.0), at="counters")
+def backtracking_is_cheap(results: Results) -> np.ndarray:
+    """At the largest budget it costs less than best of n.
+
+    Evaluations of backtracking over those of best of n, mean over tasks.
+    """
+    ratios = [
+        results.line(task, "backtracking", "cost")[:, -1] / results.line(task, "best of n", "cost")[:, -1]
+        for task in results.curves
+    ]
+    return np.mean(ratios, axis=0)
+
+
+@study.table
+def at_the_largest_budget(results: Results) -> Rows:
+    return [
+        {
+            "task": task,
+            "algorithm": name,
+            "accuracy": spread(results.line(task, name, "accuracy")[:, -1]),
+            "evaluations": spread(results.line(task, name, "cost")[:, -1], 1),
+            "verifier calls": spread(results.line(task, name, "asked")[:, -1], 1),
+            "distance to the target": spread(results.line(task, name, "distance")[:, -1], 2),
+        }
+        for task in results.curves
+        for name in ALGORITHMS
+    ]
+
+
+@study.figure
+def accuracy_against_cost(results: Results) -> Figure:
+    figure, axes = figures.new(columns=len(results.curves), width=3.6, height=3.2)
+    for axis, task in zip(axes, results.curves):
+        for name in ALGORITHMS:
+            cost, accuracy = results.line(task, name, "cost").mean(0), results.line(task, name, "accuracy").mean(0)
+            axis.plot(cost, accuracy, marker="o", markersize=4, label=name)
+        axis.set(xscale="log", xlabel="model evaluations per prompt", title=task, ylim=(0, 1.03))
+    axes[0].set_ylabel("prompts with a right string")
+    axes[-1].legend(fontsize=7, loc="lower right")
+    return figure
+
+
+@study.figure
+def calibration(results: Results) -> Figure:
+    figure, axes = figures.new(columns=len(results.curves), width=3.2, height=3.0)
+    for axis, (task, curves) in zip(axes, results.curves.items()):
+        axis.plot([0, 1], [0, 1], ":", color="#555555")
+        for curve in curves:
+            axis.plot(curve.predicted, curve.observed, marker="o", markersize=3)
+        axis.set(xlabel="value of a prefix", title=task, xlim=(0, 1), ylim=(0, 1.02))
+    axes[0].set_ylabel("share that ended well")
+    return figure
