@@ -153,7 +153,7 @@ def every_start(
     return {pair: [next(found) for _ in part] for pair, part in zip(pairs, parts)}
 
 
-@study.claim(NONE_WRONG, at="Theorem 1")
+@study.claim(NONE_WRONG, at="Theorem 1", paper="0")
 def scan_exact(results: Results) -> int:
     """A transformer of ⌈log₂ T⌉ layers simulates every automaton.
 
@@ -162,7 +162,7 @@ def scan_exact(results: Results) -> int:
     return sum(check.scan_errors for check in results.random)
 
 
-@study.claim(NONE_WRONG, at="Theorem 2")
+@study.claim(NONE_WRONG, at="Theorem 2", paper="0")
 def cascade_exact(results: Results) -> int:
     """A transformer whose depth does not depend on T simulates every solvable automaton.
 
@@ -171,7 +171,7 @@ def cascade_exact(results: Results) -> int:
     return sum(check.cascade_errors for check in results.random)
 
 
-@study.claim(NONE_WRONG, at="Theorems 1 and 2", id="every-start")
+@study.claim(NONE_WRONG, at="Theorems 1 and 2", id="every-start", paper="0")
 def from_every_start(results: Results) -> int:
     """Both simulate the named automata from every start (constant depth where solvable).
 
@@ -180,7 +180,7 @@ def from_every_start(results: Results) -> int:
     return sum(check.errors for part in results.starts.values() for check in part)
 
 
-@study.claim(NONE_WRONG, at="Lemmas 15 to 21 and Theorem 3")
+@study.claim(NONE_WRONG, at="Lemmas 15 to 21 and Theorem 3", paper="0")
 def named_exact(results: Results) -> int:
     """Every construction that applies to a named automaton is exact on it.
 
@@ -189,7 +189,7 @@ def named_exact(results: Results) -> int:
     return sum(check.errors for check in results.named.values())
 
 
-@study.claim(Exact(below=1.0), at="Theorem 2")
+@study.claim(Exact(below=1.0), at="Theorem 2", paper="≤ 1")
 def cascade_depth(results: Results) -> float:
     """The depth of the constant-depth circuit does not grow with the length, and keeps its bound 3n² log₂ n + 7n.
 
@@ -199,7 +199,7 @@ def cascade_depth(results: Results) -> float:
     return max(share.depth for share in results.shares) + max(max(each) - min(each) for each in depths)
 
 
-@study.claim(Exact(below=1.0), at="Theorem 2")
+@study.claim(Exact(below=1.0), at="Theorem 2", paper="≤ 1")
 def cascade_width(results: Results) -> float:
     """It keeps the bound on channels and on the largest weight.
 
@@ -217,7 +217,7 @@ def grid_levels(results: Results) -> int:
     return sum(abs(levels - (size - 1)) for size, levels in results.grid_levels.items())
 
 
-@study.claim(Exact(equals=2, within=0), at="Theorem 3")
+@study.claim(Exact(equals=2, within=0), at="Theorem 3", paper="2")
 def two_layers(results: Results) -> int:
     """A gridworld needs two layers whatever its size.
 
@@ -240,7 +240,7 @@ def shortcut(results: Results) -> list[float]:
     return (np.diff(depths, axis=1) / doublings).ravel().tolist()
 
 
-@study.claim(NONE_WRONG, at="Lemma 21 as printed", held=False)
+@study.claim(NONE_WRONG, at="Lemma 21 as printed", held=False, paper="0")
 def look_back_printed(results: Results) -> float:
     """The wiring between levels may read the states at its own position.
 
@@ -249,7 +249,7 @@ def look_back_printed(results: Results) -> float:
     return sum(check.no_look_back > 0 for check in results.random) / len(results.random)
 
 
-@study.claim(NONE_WRONG, at="Lemma 20 as printed", held=False)
+@study.claim(NONE_WRONG, at="Lemma 20 as printed", held=False, paper="0")
 def anchor_printed(results: Results) -> float:
     """A machine that was not reset yet may read its own position.
 
@@ -258,7 +258,7 @@ def anchor_printed(results: Results) -> float:
     return sum(check.no_anchor > 0 for check in results.random) / len(results.random)
 
 
-@study.claim(NONE_WRONG, at="Theorem 10 as printed", held=False)
+@study.claim(NONE_WRONG, at="Theorem 10 as printed", held=False, paper="0")
 def rotation_printed(results: Results) -> float:
     """The keys of the scan are turned by −π 2^{l−1}/T.
 

@@ -164,7 +164,7 @@ def unmatched_heads(job: Heads) -> float:
     return float(torch.cat(hits).double().mean())
 
 
-@study.claim(Exact(equals=0, within=0), at="Algorithm 1")
+@study.claim(Exact(equals=0, within=0), at="Algorithm 1", paper="0")
 def exact(results: Results) -> int:
     """The last visit of a wall, found from prefix sums, gives the state.
 
@@ -173,7 +173,7 @@ def exact(results: Results) -> int:
     return results.counts.wrong
 
 
-@study.claim(Exact(equals=0, within=0), at="Algorithm 1, simplified")
+@study.claim(Exact(equals=0, within=0), at="Algorithm 1, simplified", paper="0")
 def minimum(results: Results) -> int:
     """The state is z_T − min over t ≥ t_uniq of z_t, whichever wall was visited last.
 
@@ -182,7 +182,7 @@ def minimum(results: Results) -> int:
     return results.counts.wrong_short
 
 
-@study.claim(Exact(equals=0, within=0), at="Lemma 22")
+@study.claim(Exact(equals=0, within=0), at="Lemma 22", paper="0")
 def wall(results: Results) -> int:
     """At t_final the walker is at the wall the algorithm names.
 
@@ -200,7 +200,7 @@ def span(results: Results) -> int:
     return results.counts.span + results.counts.first_end
 
 
-@study.claim(Exact(equals=0, within=0), at="Lemma 22 as printed", held=False)
+@study.claim(Exact(equals=0, within=0), at="Lemma 22 as printed", held=False, paper="0")
 def span_printed(results: Results) -> float:
     """From t_uniq on the prefix sums span S + 1.
 
@@ -209,7 +209,7 @@ def span_printed(results: Results) -> float:
     return results.counts.span_printed / results.counts.walks
 
 
-@study.claim(Mean(equals=1.0, within=0.0), at="Theorem 12 as printed", held=False)
+@study.claim(Mean(equals=1.0, within=0.0), at="Theorem 12 as printed", held=False, paper="1")
 def unmatched_printed(results: Results) -> np.ndarray:
     """A head that finds no match selects its own position.
 

@@ -82,7 +82,8 @@ def claim(
         return results.values[name]
 
     measure.__doc__ = f"{trial.__doc__}\n\n{quantity}"
-    study.claim(relation, at=at, id=name, paper=paper, held=held)(measure)
+    said = paper or ("≤ 1" if relation == BOUND else "0")
+    study.claim(relation, at=at, id=name, paper=said, held=held)(measure)
 
 
 claim(BOUND, SHARE, "Lemma 31", trials.softmax)

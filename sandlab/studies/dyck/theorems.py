@@ -80,7 +80,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     )
 
 
-@study.claim(Exact(below=1e-6), at="Theorem 1")
+@study.claim(Exact(below=1e-6), at="Theorem 1", paper="0")
 def sufficiency(results: Results) -> float:
     """Any attention that satisfies the balance condition can be completed to an exact generator.
 
@@ -116,7 +116,7 @@ def balanced_remembers(results: Results) -> float:
     return float((results.balanced_pump[:, -1] / results.balanced_pump[:, 0]).min())
 
 
-@study.claim(Exact(below=1e-5), at="Corollary 1")
+@study.claim(Exact(below=1e-5), at="Corollary 1", paper="0")
 def uniform(results: Results) -> float:
     """Uniform attention in both layers, without positions, generates Dyck prefixes exactly.
 
@@ -125,7 +125,7 @@ def uniform(results: Results) -> float:
     return results.uniform
 
 
-@study.claim(Exact(below=1e-6), at="Theorem 1 and Corollary 1")
+@study.claim(Exact(below=1e-6), at="Theorem 1 and Corollary 1", paper="0")
 def all_optimal(results: Results) -> float:
     """Uniform, stack-like and random attention can all be exact.
 
@@ -134,7 +134,7 @@ def all_optimal(results: Results) -> float:
     return max(error for _, error in results.kinds.values())
 
 
-@study.claim(Exact(below=1e-6), at="Theorem 1 and Corollary 1")
+@study.claim(Exact(below=1e-6), at="Theorem 1 and Corollary 1", paper="0")
 def oracle_loss(results: Results) -> float:
     """The exact models have the oracle's loss at every depth and length.
 
@@ -143,7 +143,7 @@ def oracle_loss(results: Results) -> float:
     return max(results.excess)
 
 
-@study.claim(Exact(below=1e-6), at="Theorem 1")
+@study.claim(Exact(below=1e-6), at="Theorem 1", paper="0")
 def any_embedding(results: Results) -> float:
     """Linearly independent embeddings are all that the construction needs.
 
@@ -152,7 +152,7 @@ def any_embedding(results: Results) -> float:
     return max(draw.any_embedding for draw in results.draws)
 
 
-@study.claim(Exact(below=1e-9), at="Theorem 1")
+@study.claim(Exact(below=1e-9), at="Theorem 1", paper="0")
 def cancelling_values(results: Results) -> float:
     """Values that let all matched pairs cancel exist when the scores are balanced …
 
@@ -170,7 +170,7 @@ def no_cancelling_values(results: Results) -> float:
     return min(draw.not_cancelling for draw in results.draws)
 
 
-@study.claim(Exact(below=1e-3), at="Theorem 1 (necessity)")
+@study.claim(Exact(below=1e-3), at="Theorem 1 (necessity)", paper="0")
 def random_parameters(results: Results) -> float:
     """With all weights drawn at random, pumping makes two words alike whose next brackets differ.
 

@@ -86,7 +86,7 @@ def trained_as_published(results: Results) -> np.ndarray:
     return trained(results)
 
 
-@study.claim(Exact(below=1e-5), at="Corollary 1")
+@study.claim(Exact(below=1e-5), at="Corollary 1", paper="0")
 def exact(results: Results) -> float:
     """The exact circuit is right at every length.
 

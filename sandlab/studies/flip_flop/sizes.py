@@ -102,7 +102,7 @@ def learnt(results: Results) -> np.ndarray:
     return np.min([runs.final["in"] for runs in results.runs.values()], axis=0)
 
 
-@study.claim(Share(above=0.5), at="Figure 6", paper="all transformers err")
+@study.claim(Share(above=0.5), at="Figure 6", paper="all transformers err (share 1)")
 def no_size_perfect(results: Results) -> np.ndarray:
     """No size is free of errors in the tails.
 

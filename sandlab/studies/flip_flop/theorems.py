@@ -160,7 +160,7 @@ def exact_circuit(results: Results) -> float:
     return results.proven.rate
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3")
+@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3", paper="0")
 def every_short_string(results: Results) -> int:
     """It answers every read of every string of up to 12 tokens.
 
@@ -169,7 +169,7 @@ def every_short_string(results: Results) -> int:
     return results.wrong_on_short_strings
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3")
+@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3", paper="0")
 def random_strings(results: Results) -> int:
     """It answers every read of random long strings of all three languages (full: 10⁶ strings).
 
@@ -187,7 +187,7 @@ def too_soft(results: Results) -> list[float]:
     return results.soft
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3")
+@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 3", paper="0")
 def sharp_enough(results: Results) -> float:
     """With c = 2T it is right already.
 
@@ -196,7 +196,7 @@ def sharp_enough(results: Results) -> float:
     return results.by_sharpness[2.0]
 
 
-@study.claim(Mean(equals=0.0, within=0.003), source="closed form [(I−2)H(p) + (1+(I−2)(1−p_r)) ln 2]/(T−1)")
+@study.claim(Mean(equals=0.0, within=0.003), source="closed form [(I−2)H(p) + (1+(I−2)(1−p_r)) ln 2]/(T−1)", paper="0")
 def loss_floor(results: Results) -> np.ndarray:
     """The least generative loss is 0.62908, 0.39807 and 0.66253 nats per token.
 
@@ -214,7 +214,7 @@ def lstm_size(results: Results) -> int:
     return results.lstm_parameters
 
 
-@study.claim(Exact(below=1e-6), at="section on sharpening")
+@study.claim(Exact(below=1e-6), at="section on sharpening", paper="0")
 def sharpness_ranges(results: Results) -> float:
     """Entropy, −L2 and −max of attention rows run from one-hot to uniform rows.
 
@@ -223,7 +223,7 @@ def sharpness_ranges(results: Results) -> float:
     return results.sharpness_gap
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="memory unit")
+@study.claim(Exact(equals=0.0, within=0.0), at="memory unit", paper="0")
 def memory_unit(results: Results) -> int:
     """One layer with one head labels each position with the latest write.
 
@@ -232,7 +232,7 @@ def memory_unit(results: Results) -> int:
     return results.wrong_memories
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="Figure 1(b)")
+@study.claim(Exact(equals=0.0, within=0.0), at="Figure 1(b)", paper="0")
 def parser(results: Results) -> int:
     """A four-state automaton, run as a recurrent network, knows the answer to every read.
 
@@ -250,7 +250,7 @@ def smallest_monoid(results: Results) -> int:
     return results.monoid + results.smaller_monoids
 
 
-@study.claim(Exact(equals=0.0, within=0.0), source="counting")
+@study.claim(Exact(equals=0.0, within=0.0), source="counting", paper="0")
 def support(results: Results) -> int:
     """There are 2·5^(T/2−2) strings of T tokens.
 
@@ -268,7 +268,7 @@ def reads(results: Results) -> list[int]:
     return results.reads
 
 
-@study.claim(Exact(below=1e-9), at="Prop. 4")
+@study.claim(Exact(below=1e-9), at="Prop. 4", paper="0")
 def dilution(results: Results) -> float:
     """No key gets more than e^{2σ}/(e^{2σ} + T − 1) of bounded attention.
 
@@ -277,7 +277,7 @@ def dilution(results: Results) -> float:
     return results.dilution_excess
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 5")
+@study.claim(Exact(equals=0.0, within=0.0), at="Prop. 5", paper="0")
 def failure_length(results: Results) -> int:
     """With linear positions the length at which hard attention first errs follows from the weights.
 
@@ -286,7 +286,7 @@ def failure_length(results: Results) -> int:
     return results.failure_gap
 
 
-@study.claim(Exact(equals=0.0, within=5e-5), at="§3")
+@study.claim(Exact(equals=0.0, within=5e-5), at="§3", paper="0")
 def window(results: Results) -> float:
     """A predictor that sees n tokens errs on half of the reads beyond its window.
 
@@ -296,7 +296,7 @@ def window(results: Results) -> float:
     return results.window_gap
 
 
-@study.claim(Exact(equals=0.0, within=0.0), at="section on addition")
+@study.claim(Exact(equals=0.0, within=0.0), at="section on addition", paper="0")
 def carry(results: Results) -> int:
     """The carry of addition is a flip-flop: sums through its states are right.
 

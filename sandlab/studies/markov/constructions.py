@@ -99,7 +99,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     )
 
 
-@study.claim(Exact(below=1e-6), source=GRAPHS)
+@study.claim(Exact(below=1e-6), source=GRAPHS, paper="0")
 def causal_graph(results: Results) -> list[float]:
     """Two layers read the kernel off any causal tree: copy the parent, compare, count.
 
@@ -108,7 +108,7 @@ def causal_graph(results: Results) -> list[float]:
     return results.of("tree")
 
 
-@study.claim(Exact(below=1e-6), source=GRAPHS)
+@study.claim(Exact(below=1e-6), source=GRAPHS, paper="0")
 def several_parents(results: Results) -> list[float]:
     """One first-layer head per parent does the same for up to five parents.
 
@@ -117,7 +117,9 @@ def several_parents(results: Results) -> list[float]:
     return results.of("several parents")
 
 
-@study.claim(Exact(below=1e-6), source="Bietti et al. 2023; Sanford, Hsu & Telgarsky 2024", id="induction-head")
+@study.claim(
+    Exact(below=1e-6), source="Bietti et al. 2023; Sanford, Hsu & Telgarsky 2024", id="induction-head", paper="0"
+)
 def induction(results: Results) -> list[float]:
     """Two layers of one head, width O(1) and weights of O(log T) bits, are an induction head.
 
@@ -126,7 +128,7 @@ def induction(results: Results) -> list[float]:
     return results.of("induction head")
 
 
-@study.claim(Exact(below=1e-6), source=DEPTH)
+@study.claim(Exact(below=1e-6), source=DEPTH, paper="0")
 def three_layers(results: Results) -> list[float]:
     """Three layers of one head compute the estimator of any order.
 
@@ -135,7 +137,7 @@ def three_layers(results: Results) -> list[float]:
     return results.of("order k, 3 layers")
 
 
-@study.claim(Exact(below=1e-6), source="Ekbote et al. 2025")
+@study.claim(Exact(below=1e-6), source="Ekbote et al. 2025", paper="0")
 def two_layers(results: Results) -> list[float]:
     """So do two layers, when the feed-forward block extracts a digit.
 
@@ -144,7 +146,7 @@ def two_layers(results: Results) -> list[float]:
     return results.of("order k, 2 layers")
 
 
-@study.claim(Exact(below=1.0), source=DEPTH)
+@study.claim(Exact(below=1.0), source=DEPTH, paper="≤ 1")
 def sharpness(results: Results) -> list[float]:
     """The error is at most T e^{−κ · gap}, gap the smallest angle between two contexts.
 
@@ -153,7 +155,7 @@ def sharpness(results: Results) -> list[float]:
     return [float((values / BOUNDS)[BOUNDS > 1e-6].max()) for values in results.sharpness.values()]
 
 
-@study.claim(Exact(below=1e-8), source=GRAPHS, at="Theorem 3")
+@study.claim(Exact(below=1e-8), source=GRAPHS, at="Theorem 3", paper="0")
 def disentangled(results: Results) -> list[float]:
     """Every attention-only transformer has a disentangled equal with the same layers and heads.
 
@@ -162,7 +164,7 @@ def disentangled(results: Results) -> list[float]:
     return results.pull_back
 
 
-@study.claim(Exact(below=1e-9), source=GRAPHS)
+@study.claim(Exact(below=1e-9), source=GRAPHS, paper="0")
 def two_state_information(results: Results) -> list[float]:
     """In a stationary two-state chain the χ² information at lag d is λ^{2d}.
 
@@ -180,7 +182,7 @@ def chow_liu_tree(results: Results) -> list[bool]:
     return [share == 1.0 for share in results.edges]
 
 
-@study.claim(Mean(equals=0.0, within=0.01), source="closed form")
+@study.claim(Mean(equals=0.0, within=0.01), source="closed form", paper="0")
 def row_entropy(results: Results) -> list[float]:
     """A Dirichlet row has expected entropy ψ(Sα + 1) − ψ(α + 1).
 

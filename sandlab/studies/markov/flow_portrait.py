@@ -175,7 +175,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     return Results(portraits[0], portraits[1], known)
 
 
-@study.claim(Exact(below=1e-4))
+@study.claim(Exact(below=1e-4), paper="0")
 def energy(results: Results) -> float:
     """The gradient flow of (e, w) conserves the energy e² − w² − sgn(w) log|w|.
 
@@ -184,7 +184,7 @@ def energy(results: Results) -> float:
     return max(drift for _, drift in results.known)
 
 
-@study.claim(Exact(below=1e-3))
+@study.claim(Exact(below=1e-3), paper="0")
 def ends(results: Results) -> float:
     """Trajectories end either at gain log[(1−p)(1−q)/(pq)], a global minimum, or at gain 0, the marginal.
 
@@ -193,7 +193,7 @@ def ends(results: Results) -> float:
     return max(distance for distance, _ in results.known)
 
 
-@study.claim(Exact(equals=1.0, within=0.0))
+@study.claim(Exact(equals=1.0, within=0.0), paper="1")
 def basins(results: Results) -> list[float]:
     """Energy and the sign of w alone decide which start reaches a global minimum.
 

@@ -88,7 +88,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     return Results(*(lab.map(marginal_curvature, points, label="Hessians") for points in (whole, bare, curve)))
 
 
-@study.claim(Exact(below=1e-12))
+@study.claim(Exact(below=1e-12), paper="0")
 def stationary(results: Results) -> float:
     """At θ_π (zero embedding and readout, bias log(p/q)) the loss is H(π) and its gradient vanishes.
 
@@ -126,7 +126,7 @@ def tied_saddle(results: Results) -> list[float]:
     return results.smallest(tied=True, switching=False)
 
 
-@study.claim(Exact(below=1e-10))
+@study.claim(Exact(below=1e-10), paper="0")
 def closed_form(results: Results) -> float:
     """The curvature is 2π₀π₁(p + q − 1) in every direction of the tied embedding, ±π₀π₁(p + q − 1) in those of the
     untied one, and π₀π₁ in the bias.

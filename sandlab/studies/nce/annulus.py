@@ -133,7 +133,7 @@ def draw_map(job: MapJob) -> Map:
     return Map(job.distance, job.updates, optimum, nce_landscape(problem, b, c), paths)
 
 
-@study.claim(Exact(equals=1.0, within=0.0), at="figure 4.1")
+@study.claim(Exact(equals=1.0, within=0.0), at="figure 4.1", paper="1")
 def inside(results: Results) -> float:
     """From R = 4 on the annulus lies wholly inside the region where the tail expansions hold.
 

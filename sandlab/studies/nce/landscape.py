@@ -216,7 +216,7 @@ def kappa_exponential_growth(results: Results) -> float:
     return results.slope(np.log(results.kappa_ence), np.log(results.distance))
 
 
-@study.claim(Exact(below=1.0), at="Lemma 53")
+@study.claim(Exact(below=1.0), at="Lemma 53", paper="≤ 1")
 def kappa_bound(results: Results) -> float:
     """The condition number of eNCE never exceeds that of the Fisher matrices between noise and data.
 

@@ -135,7 +135,8 @@ def bound(name: str, statement: str, at: str, *, paper: str = "", held: bool = T
         return results.worst(name)
 
     measure.__doc__ = f"{statement}\n\nLargest of measured over bound, over the distances the statement is about."
-    study.claim(Exact(below=1.0 + 1e-9), at=at, id=name, paper=paper, held=held, note=note)(measure)
+    said = paper or ("" if "corrected" in at else "≤ 1")
+    study.claim(Exact(below=1.0 + 1e-9), at=at, id=name, paper=said, held=held, note=note)(measure)
 
 
 bound("quadratic", "Within 0.1/R of the optimum the loss increases by at most ½σ_max δ² (to 5 %).", "Proposition 8")

@@ -158,7 +158,7 @@ def last_attention(order: int) -> np.ndarray:
     return cache["layers.1.attention.pattern"][0, 0, -1].numpy()
 
 
-@study.claim(Exact(below=1e-6), at="§4.1")
+@study.claim(Exact(below=1e-6), at="§4.1", paper="0")
 def exact(results: Results) -> float:
     """Every k-gram construction equals its counting estimator.
 
@@ -167,7 +167,7 @@ def exact(results: Results) -> float:
     return float(results.errors[..., -1].max())
 
 
-@study.claim(Exact(below=1.0), at="Lemma B.1")
+@study.claim(Exact(below=1.0), at="Lemma B.1", paper="≤ 1")
 def rate(results: Results) -> float:
     """The error shrinks with the temperature as c T e^{−c}.
 
@@ -177,7 +177,7 @@ def rate(results: Results) -> float:
     return float((results.errors / results.bounds)[..., inside].max())
 
 
-@study.claim(Exact(below=1e-9), at="Figure 2", id="matches")
+@study.claim(Exact(below=1e-9), at="Figure 2", id="matches", paper="0")
 def attends_to_matches(results: Results) -> float:
     """The last query attends exactly to the positions with the same history.
 

@@ -194,7 +194,7 @@ def closed_form() -> float:
     return max(key_error for key_error, _ in block_errors())
 
 
-@lemma(Exact(below=1e-9), at="Theorem 4.2")
+@lemma(Exact(below=1e-9), at="Theorem 4.2", paper="0")
 def silent_blocks() -> float:
     """There the gradients of the first layer and of the queries vanish.
 
@@ -278,7 +278,7 @@ def order_of_limits(results: Results) -> np.ndarray:
     return results.sampled[:, 0, -1, -1, 0] / results.sampled[:, 0, -1, 0, 0]
 
 
-@lemma(Exact(below=1e-9), at="Appendix F")
+@lemma(Exact(below=1e-9), at="Appendix F", paper="0")
 def bigram_all_heads() -> float:
     """The point with all heads on the previous token computes the bigram too.
 

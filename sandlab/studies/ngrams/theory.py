@@ -128,7 +128,7 @@ def stationarity(lags: tuple[int, ...]) -> theory.Stationarity:
     return theory.stationarity_condition(suffix_table(chain, lags), chain, 4, lags)
 
 
-@lemma(Exact(below=1e-10), at="Lemma 3")
+@lemma(Exact(below=1e-10), at="Lemma 3", paper="0")
 def score_form() -> float:
     """For a model whose outputs are distributions the gradient is E⟨p_θ − p, ∂ log p_θ⟩.
 
@@ -141,7 +141,7 @@ def score_form() -> float:
     return max(lemmas.score_form_error(model, batch) for model in (simplified, softmax))
 
 
-@lemma(Exact(below=1e-12), at="Proposition 3")
+@lemma(Exact(below=1e-12), at="Proposition 3", paper="0")
 def suffix_stationary() -> float:
     """A predictor that sees a suffix and outputs its exact distribution is a stationary point.
 
@@ -150,7 +150,7 @@ def suffix_stationary() -> float:
     return stationarity((1,)).gradient_norm
 
 
-@lemma(Exact(below=1e-12), at="Remark C.2")
+@lemma(Exact(below=1e-12), at="Remark C.2", paper="0")
 def subset_stationary() -> float:
     """So is one that sees any other set of positions.
 
@@ -168,7 +168,7 @@ def not_optimal() -> float:
     return min(stationarity(lags).oracle_gap for lags in ((1,), (2,)))
 
 
-@lemma(Exact(below=1e-12), at="Lemma B.1")
+@lemma(Exact(below=1e-12), at="Lemma B.1", paper="0")
 def first_layer() -> float:
     """A look-back head has weight e^c/(i − 1 + e^c) on its target and 1/(i − 1 + e^c) elsewhere.
 
@@ -188,7 +188,7 @@ def second_layer() -> float:
     return max(lemmas.matching_excess(ngram_estimator(3, k, 64, temperature=c), k, tokens, c) for k, c in cases)
 
 
-@lemma(Exact(below=1e-10), at="Appendix G")
+@lemma(Exact(below=1e-10), at="Appendix G", paper="0")
 def attention_derivatives() -> float:
     """The derivatives of one attention head have the printed closed form.
 
@@ -199,7 +199,7 @@ def attention_derivatives() -> float:
     return jacobians.attention_jacobian_error(stream, query, key, value)
 
 
-@lemma(Exact(below=1e-12), at="Appendix H")
+@lemma(Exact(below=1e-12), at="Appendix H", paper="0")
 def stationary_law() -> float:
     """The distribution of the lifted chain is stationary and its windows are shift invariant.
 
@@ -219,7 +219,7 @@ def counts_converge(results: Results) -> np.ndarray:
     return results.limits[:, :, -1].max(1)
 
 
-@lemma(Exact(below=1e-9), at="Appendix F")
+@lemma(Exact(below=1e-9), at="Appendix F", paper="0")
 def all_heads_stationary() -> float:
     """The bigram point with all heads on one lag is near-stationary in the same way.
 

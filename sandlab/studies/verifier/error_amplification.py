@@ -233,7 +233,7 @@ def bounded(results: Results) -> float:
     return float((distance[:, -1] - distance[:, results.horizon(8)]).max())
 
 
-@study.claim(Exact(below=1e-10), source=WALKS, at=f"property 3 ({THESIS}, §3.3.1)")
+@study.claim(Exact(below=1e-10), source=WALKS, at=f"property 3 ({THESIS}, §3.3.1)", paper="0")
 def stationary(results: Results) -> float:
     """The stationary distribution on leaves is the target exactly, for every ε and H.
 
@@ -271,7 +271,7 @@ def dyck(results: Results) -> np.ndarray:
     return results.dyck["no backtracking"][:, -1] - results.dyck["first leaf"][:, -1]
 
 
-@study.claim(Exact(equals=1.0, within=1e-9), source="by construction of the walk")
+@study.claim(Exact(equals=1.0, within=1e-9), source="by construction of the walk", paper="1")
 def dyck_valid(results: Results) -> float:
     """Values of 0 on wrong prefixes make every returned word valid.
 

@@ -225,7 +225,7 @@ def tokenwise(results: Results) -> np.ndarray:
     return (results.zeros["tokenwise"] / (2 * results.lengths)).mean(1)
 
 
-@study.claim(Exact(below=1.0 + 1e-9), at=f"§3 ({THESIS}, §3.1.3)")
+@study.claim(Exact(below=1.0 + 1e-9), at=f"§3 ({THESIS}, §3.1.3)", paper="≤ 1")
 def exhaustive(results: Results) -> float:
     """With a perfect verifier, |Σ|·D verifier calls always find a solution.
 
@@ -307,6 +307,7 @@ def hidden_parity_printed(results: Results) -> np.ndarray:
 @study.claim(
     Mean(equals=1.0, within=0.05),
     source="closed form; the definition of a process verifier speaks about the target set only",
+    paper="1",
 )
 def support(results: Results) -> np.ndarray:
     """A verifier that knows only the target set lets tokenwise rejection walk into dead ends of the hidden parity task;

@@ -158,7 +158,7 @@ def stationary(results: Results) -> float:
     return float(results.solved["stationary"].max())
 
 
-@study.claim(Exact(below=1e-10), source=WALKS, at=f"property 3 ({THESIS}, §3.3.1)")
+@study.claim(Exact(below=1e-10), source=WALKS, at=f"property 3 ({THESIS}, §3.3.1)", paper="0")
 def leaves(results: Results) -> float:
     """At the leaves the stationary distribution is proportional to the target for any values inside the tree.
 
