@@ -20,7 +20,7 @@ from sandlab.models.topics.one_layer import OneLayerTopics
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 
-__all__ = ["StageTimes", "ValueRotation", "attention_norms", "gradient_norms", "rotation", "stage_times"]
+__all__ = ["StageTimes", "ValueRotation", "attention_norms", "rotation", "stage_gradient_norms", "stage_times"]
 
 PARTS = ("key", "query", "value")
 _earlier: WeakKeyDictionary[Any, deque[Tensor]] = WeakKeyDictionary()
@@ -103,7 +103,9 @@ def _first(steps: np.ndarray, reached: np.ndarray) -> float:
 
 
 @register("lenses")
-def gradient_norms(model: OneLayerTopics, batch: Batch, objective: str | Objective | None = None) -> dict[str, float]:
+def stage_gradient_norms(
+    model: OneLayerTopics, batch: Batch, objective: str | Objective | None = None
+) -> dict[str, float]:
     """Norms of the loss's gradients in keys, queries and values.
 
     With weights of size ε, ‖∇V‖ tends to a constant, ‖∇K‖ and ‖∇Q‖ to zero as ε²; with Q = 0, ∇K = 0 exactly.

@@ -15,7 +15,17 @@ from sandlab.errors import require
 from sandlab.lenses.topics.lda import topic_sets, topic_words
 from sandlab.registry import register
 
-__all__ = ["PairKinds", "TextEncoder", "TopicReport", "cosines", "pair_attention", "topic_pairs", "topic_report"]
+__all__ = [
+    "PairKinds",
+    "TextEncoder",
+    "TopicReport",
+    "cosines",
+    "listed_pairs",
+    "pair_attention",
+    "pair_reports",
+    "topic_pairs",
+    "topic_report",
+]
 
 REFERENCE = 100.0  # attention is multiplied by N/100, N the length of the text
 
@@ -66,37 +76,49 @@ def cosines(vectors: Float[np.ndarray, "words width"]) -> Float[np.ndarray, "wor
 def pair_attention(
     encoder: TextEncoder,
     documents: Iterable[Int[np.ndarray, " time"]],
-    pairs: PairKinds,
+    pairs: Sequence[PairKinds],
     vocab: int,
     *,
     reference: float | None = REFERENCE,
-) -> dict[str, float]:
+) -> list[dict[str, float]]:
     """Mean attention over ordered pairs of positions whose words are of each kind, pooled over documents.
 
     reference   multiply by N/reference, N the length of the document; None: attention as it is
     """
-    place = np.full(vocab, -1)
-    place[pairs.words] = np.arange(len(pairs.words))
-    sums, counts = dict.fromkeys(pairs.kinds, 0.0), dict.fromkeys(pairs.kinds, 0)
+    tallies = [_Tally(each, vocab) for each in pairs]
     for document in documents:
-        at = np.flatnonzero(place[document] >= 0)
-        if len(at) < 2:
-            continue
         attention = encoder.mean_attention(torch.from_numpy(np.asarray(document))[None])[0].double().cpu().numpy()
-        attention = attention[np.ix_(at, at)] * (1.0 if reference is None else len(document) / reference)
-        where = place[document[at]]
-        for name, kind in pairs.kinds.items():
-            chosen = kind[np.ix_(where, where)]
-            sums[name] += float(attention[chosen].sum())
-            counts[name] += int(chosen.sum())
-    return {name: sums[name] / counts[name] if counts[name] else float("nan") for name in sums}
+        scaled = attention * (1.0 if reference is None else len(document) / reference)
+        for tally in tallies:
+            tally.add(np.asarray(document), scaled)
+    return [tally.means() for tally in tallies]
+
+
+class _Tally:
+    """Sums of attention over kinds of pairs."""
+
+    def __init__(self, pairs: PairKinds, vocab: int) -> None:
+        self.kinds, self.place = pairs.kinds, np.full(vocab, -1)
+        self.place[pairs.words] = np.arange(len(pairs.words))
+        self.sums, self.counts = dict.fromkeys(pairs.kinds, 0.0), dict.fromkeys(pairs.kinds, 0)
+
+    def add(self, document: Int[np.ndarray, " time"], attention: Float[np.ndarray, "time time"]) -> None:
+        at = np.flatnonzero(self.place[document] >= 0)
+        word, inner = self.place[document[at]], attention[np.ix_(at, at)]
+        for name, kind in self.kinds.items():
+            chosen = kind[np.ix_(word, word)]
+            self.sums[name] += float(inner[chosen].sum())
+            self.counts[name] += int(chosen.sum())
+
+    def means(self) -> dict[str, float]:
+        return {name: self.sums[name] / self.counts[name] if self.counts[name] else float("nan") for name in self.sums}
 
 
 @dataclass(frozen=True)
 class TopicReport:
-    """Means over pairs of different words with ("same") and without ("different") a common topic.
+    """Means over kinds of pairs of different words: with ("same") and without ("different") a common topic.
 
-    words       how many words have a topic
+    words       how many words the pairs have
     cosine, dot, attention   name of the kind → mean; attention is multiplied by N/100
     """
 
@@ -127,9 +149,19 @@ def topic_report(
     law         p(token | topic), of `fit_lda`; share: see `topic_words`
     stop        tokens that may have no topic: stop words, and tokens that are not whole words
     """
-    table = encoder.table().double().cpu().numpy()
-    require(len(table) >= law.shape[1], "law", law.shape, f"at most {len(table)} tokens, those of the encoder")
     pairs = topic_pairs(topic_sets(topic_words(law, share, stop=stop, one_topic=one_topic), law.shape[1]))
-    vectors = table[pairs.words]
-    attention = pair_attention(encoder, documents, pairs, law.shape[1])
-    return TopicReport(len(vectors), pairs.means(cosines(vectors)), pairs.means(vectors @ vectors.T), attention)
+    return pair_reports(encoder, documents, [pairs], law.shape[1])[0]
+
+
+def pair_reports(
+    encoder: TextEncoder, documents: Sequence[Int[np.ndarray, " time"]], pairs: Sequence[PairKinds], vocab: int
+) -> list[TopicReport]:
+    """Embeddings and attention over several choices of pairs; the documents are read once."""
+    table = encoder.table().double().cpu().numpy()
+    require(len(table) >= vocab, "vocab", vocab, f"at most {len(table)}, the tokens of the encoder")
+    found = []
+    for each, attention in zip(pairs, pair_attention(encoder, documents, pairs, vocab)):
+        vectors = table[each.words]
+        cosine, dot = each.means(cosines(vectors)), each.means(vectors @ vectors.T)
+        found.append(TopicReport(len(vectors), cosine, dot, attention))
+    return found

@@ -54,7 +54,9 @@ class Lemmas:
     study: Study[Any]
     computed: dict[str, Callable[[], float]] = field(default_factory=dict)
 
-    def __call__(self, relation: Exact, *, at: str) -> Callable[[Callable[[], float]], Callable[[], float]]:
+    def __call__(
+        self, relation: Exact, *, at: str, paper: str = ""
+    ) -> Callable[[Callable[[], float]], Callable[[], float]]:
         def add(compute: Callable[[], float]) -> Callable[[], float]:
             name = kebab(compute.__name__)
 
@@ -62,7 +64,7 @@ class Lemmas:
                 return results.exact[name]
 
             measure.__doc__, self.computed[name] = compute.__doc__, compute
-            self.study.claim(relation, at=at, id=name)(measure)
+            self.study.claim(relation, at=at, id=name, paper=paper)(measure)
             return compute
 
         return add

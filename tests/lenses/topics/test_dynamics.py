@@ -14,7 +14,7 @@ from sandlab.learning.topics.losses import MaskedSquares
 from sandlab.lenses.topics.dynamics import (
     ValueRotation,
     attention_norms,
-    gradient_norms,
+    stage_gradient_norms,
     rotation,
     stage_times,
 )
@@ -110,7 +110,7 @@ def test_gradients_of_keys_vanish_with_the_weights_and_those_of_values_do_not(ob
             given = OneLayerTopics(vocab=13, std=std).double()
         if no_queries:
             given.query.data.zero_()
-        return gradient_norms(given, batch, objective)
+        return stage_gradient_norms(given, batch, objective)
 
     assert norms(0.1, no_queries=True)["key"] == 0.0
     sizes = [norms(std) for std in (1e-1, 1e-2, 1e-3)]

@@ -63,7 +63,7 @@ def test_listed_pairs_count_in_both_orders() -> None:
     assert pairs.kinds["often"].sum() == 4 and pairs.words.tolist() == [1, 2, 5]
     document = np.array([1, 5, 3])
     attention = encoder.mean_attention(torch.from_numpy(document)[None])[0].numpy()
-    found = pair_attention(encoder, [document], pairs, 8, reference=None)
+    (found,) = pair_attention(encoder, [document], [pairs], 8, reference=None)
     assert found["often"] == pytest.approx((attention[0, 1] + attention[1, 0]) / 2)
 
 
