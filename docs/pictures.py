@@ -184,6 +184,10 @@ def _look_up() -> Any:
     return sl.circuits.tabulate(points, values)(torch.cartesian_prod(fine, fine)).detach().view(101, 101).mT
 
 
+def _gram(table: torch.Tensor) -> torch.Tensor:
+    return (table.mT @ table).detach()
+
+
 def _probs(model: Any, inputs: torch.Tensor) -> torch.Tensor:
     return model(inputs).detach().softmax(-1)[0].mT
 
@@ -210,6 +214,14 @@ MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
     "three-parameter-transformer": (
         lambda: _probs(sl.circuits.three_parameter_transformer(1.0, 1.0, length=24), _tokens(24, 2)),
         "position", "next token", "predicted probabilities at e = w = 1, a = b = 0",
+    ),
+    "value-topics": (
+        lambda: sl.circuits.value_topics(sl.worlds.MaskedStatistics(topics=5, words=4)).value.detach(),
+        "word (0 is [MASK])", "predicted word", "the block optimum of the value matrix: five topics of four words",
+    ),
+    "embedding-topics": (
+        lambda: _gram(sl.circuits.embedding_topics(sl.worlds.MaskedStatistics(topics=5, words=4), "block").embedding),
+        "word (0 is [MASK])", "word", "inner products of the embeddings with one dimension per topic",
     ),
     "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
     "tabulate": (_look_up, "first argument (×20)", "second argument (×20)", "exact at whole numbers, 0 elsewhere"),

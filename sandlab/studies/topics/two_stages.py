@@ -1,7 +1,7 @@
 """With SGD from near zero the values grow first and attention follows; with Adam all grow at once.
 
 **Set-up.** LDA documents as in `topics/value-blocks`; one-hot embeddings; keys, queries, values and their biases are
-trained together with the cross-entropy from weights near zero, and the norms are read after every step. The source
+trained together with the cross-entropy from weights near zero, and norms are read after every fourth step. The source
 does not say which optimiser, rates and scales its figure has; those here show the stages within its thousand steps.
 
 **Why.** With weights of size ε, the gradient of the values tends to a constant, those of keys and queries to zero as
@@ -44,7 +44,7 @@ class Settings:
 
 
 def experiment(optimizer: str, lr: float, std: float, steps: int, seeds: int) -> Experiment:
-    how = Training(steps=steps, batch_size=40, lr=lr, optimizer=optimizer, evals=steps, eval_examples=8)
+    how = Training(steps=steps, batch_size=40, lr=lr, optimizer=optimizer, evals=max(1, steps // 4), eval_examples=8)
     model = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST, std=std)
     return Experiment(shared.WORLD, model, how, seeds, probes=(attention_norms,))
 

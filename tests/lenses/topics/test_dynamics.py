@@ -14,8 +14,8 @@ from sandlab.learning.topics.losses import MaskedSquares
 from sandlab.lenses.topics.dynamics import (
     ValueRotation,
     attention_norms,
-    stage_gradient_norms,
     rotation,
+    stage_gradient_norms,
     stage_times,
 )
 from sandlab.models.base import seeded

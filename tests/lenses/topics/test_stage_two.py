@@ -200,3 +200,25 @@ def test_floors_of_uniform_attention_are_those_of_sampled_weights() -> None:
     entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(1).mean() + np.log(10)
     assert floors["cross-entropy"] == pytest.approx(entropy, abs=5e-3)
     assert floors["squared"] == pytest.approx(1 - (weights**2).sum(1).mean() / 10, abs=1e-3)
+
+
+def test_the_absent_topic_term_needs_its_coefficient() -> None:
+    """(2.27) prints p_r y²; with p_r v y² it is the finite loss at large γ."""
+    s = MaskedStatistics(10**6, 300, 1000)
+    gamma, swapped = np.array(5e7), s.rate * s.swap
+    y = s.c3 * swapped * gamma / (s.words * (swapped * gamma + (1 / s.c3 + swapped) * s.topics))
+    printed = asymptotic_block_loss(s, gamma)
+    mended = printed + (s.words - 1) * s.swap * y**2
+    finite = stage_two_loss(s, gamma, gamma, form="source")
+    assert abs(float(mended - finite)) < 1e-7 < 5e-5 < abs(float(printed - finite))
+
+
+def test_the_comparison_of_the_proof_holds_up_to_its_border() -> None:
+    s = MaskedStatistics(100, 300, 20)
+    c4, whole = s.c3, 1 + s.c3 * s.rate * s.swap
+    border = whole * (2 - c4) / c4
+
+    def gap(c5: float) -> float:
+        return float((1 - c4 / (300 * (1 + whole / c5))) ** 2 - (1 - c4 * (2 - c4) / 300))
+
+    assert gap(0.5 * border) > 0 and gap(0.99 * border) > 0 and gap(1.01 * border) < 0
