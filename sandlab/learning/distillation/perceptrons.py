@@ -42,7 +42,8 @@ class Drill:
     every                 steps between evaluations on `eval_examples` held-out examples
     save                  steps between kept checkpoints (0: none)
     seeds                 each has its own weights and its own data
-    plan, tau             the teachers' checkpoints that label the data (None: the true labels)
+    plan, tau             the teachers' checkpoints that label the data (None: the true labels) and their temperature,
+                          for all members or one each; member i is taught by teacher i modulo their number
     teachers              the drill that made the checkpoints: it names them
     settle                stop this many steps after every member is at 0.999 (0: never)
     """
@@ -57,7 +58,7 @@ class Drill:
     eval_examples: int = 4096
     seeds: tuple[int, ...] = (0,)
     plan: LessonPlan | tuple[LessonPlan, ...] | None = None
-    tau: float = 1e-4
+    tau: float | tuple[float, ...] = 1e-4
     teachers: Drill | None = None
     settle: int = 0
     device: str = "cpu"
@@ -67,11 +68,16 @@ class Drill:
             integer(name, getattr(self, name), low=1)
         integer("save", self.save, low=0)
         number("lr", self.lr, low=0.0)
-        number("tau", self.tau, low=0.0)
+        for index in range(len(self.seeds)):
+            number("tau", self.tau_of(index), low=0.0)
 
     @property
     def dimension(self) -> int:
         return int(self.world.dimension)  # type: ignore[attr-defined]
+
+    def tau_of(self, index: int) -> float:
+        """The temperature of one member's teacher."""
+        return self.tau[index] if isinstance(self.tau, tuple) else self.tau
 
     def plan_of(self, index: int) -> LessonPlan | None:
         """The plan of one member."""
@@ -237,7 +243,7 @@ class _Labels:
             labels = self.what.world.label(inputs)  # type: ignore[attr-defined]
             return torch.nn.functional.one_hot(labels, self.what.world.outputs).to(inputs.dtype)
         teacher = self._teacher(plan.checkpoint(step), index % len(self.store.seeds))
-        return soften(teacher.logits(inputs.flatten(0, 1).unsqueeze(0))[0], self.what.tau).unflatten(
+        return soften(teacher.logits(inputs.flatten(0, 1).unsqueeze(0))[0], self.what.tau_of(index)).unflatten(
             0, inputs.shape[:2]
         )
 

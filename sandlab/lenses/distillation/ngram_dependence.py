@@ -88,7 +88,7 @@ def closeness(
     mask: int | None,
     tv: str = "half",
 ) -> Float[Tensor, "example"]:
-    """L_close: TV between the prediction from all other tokens and from those of the n-gram alone (eqs. 4.95, 4.100)."""
+    """L_close: TV between the prediction from all other tokens and from the n-gram's alone (eqs. 4.95, 4.100)."""
     around = neighbourhood(place, n, inputs.shape[1], causal=mask is None)
     if mask is None:
         less = _hide(inputs, ~around, vocab)

@@ -1,1 +1,1 @@
-"""The networks of progressive distillation: the theory perceptron, and GPT-2 and BERT as settings of the transformer."""
+"""The networks of progressive distillation: the theory's perceptron; GPT-2 and BERT as settings of the transformer."""

@@ -77,7 +77,7 @@ class TheoryPerceptron(Model):
 
 
 def perceptron(features: int, width: int, outputs: int = 2) -> MLPConfig:
-    """The experiments' network: features → width ReLUs → logits, both maps with biases (start it with `torch_start`)."""
+    """The experiments' network: features → width ReLUs → logits, both with biases (start it with `torch_start`)."""
     return MLPConfig(features=features, hidden=(width,), outputs=outputs)
 
 

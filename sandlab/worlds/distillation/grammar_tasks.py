@@ -167,7 +167,7 @@ class MaskedGrammar(_GrammarWorld):
         return (inputs[:, 1:] % self.vocab != self.pad).sum(1)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example position class"]:
-        """P(token | the corrupted sentence, selected): inside probabilities with the channel's likelihoods as leaves."""
+        """P(token | the corrupted sentence, selected): inside probabilities with the channel's likelihoods."""
         if self.longest is not None:
             raise NotImplementedError("the oracle needs whole sentences: leave out longest")
         evidence, own = self.evidence(batch.inputs), self.own_evidence(batch.inputs)

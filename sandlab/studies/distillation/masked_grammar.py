@@ -1,0 +1,252 @@
+"""BERT on sentences of cfg3b: distillation beats the labels, and the n-grams come and go.
+
+A teacher with many heads learns masked prediction and keeps its checkpoints; students with few heads are trained on the
+labels, on the final teacher (the better of τ = 1 and 10⁻⁴) and on N checkpoints in turn. During the teacher's rapid
+phase its predictions lean on the neighbouring n-gram: L_robust, the change of a prediction when the n-gram around the token
+is masked, rises and falls again. (2, T) schedules ask which checkpoint teaches best.
+
+Quick: sentences of the symbols 13, 14 and 15 (22 tokens), two layers, 16 and 4 heads. At this size distillation beats
+the labels, but progressive and one-shot differ by less than seeds do: that comparison is made by the full preset alone
+(four layers, 32 and 8 heads, whole sentences, batch 512, budgets of 2000 to 16 000 steps).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.lenses.distillation.ngram_dependence import NgramDependence
+from sandlab.lenses.distillation.nonterminals import NonterminalProbe
+from sandlab.models.distillation.published import bert
+from sandlab.studies.claims import Mean, NotMeasured, Share
+from sandlab.studies.distillation import _courses as courses
+from sandlab.studies.distillation import _shared as shared
+from sandlab.studies.distillation._courses import Course, Taught
+from sandlab.studies.nulls import untrained
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The course, and other sizes of teachers that are trained on the labels (Figure 4.26)."""
+
+    course: Course
+    heads: tuple[int, ...] = ()
+
+
+WORLD = MaskedGrammar("cfg3b", root="13|14|15")
+SMALL_PROBE = NgramDependence(ns=(2, 3, 5), places=(6, 10, 14), examples=64)
+
+
+def course(world: MaskedGrammar, heads: tuple[int, int], layers: int, dropout: float, probe: NgramDependence, **options: object) -> Course:  # fmt: skip  # noqa: E501
+    """A course of BERTs; options of the recipe, and budgets and schedules of the course."""
+    own = {name: options.pop(name) for name in list(options) if name in Course.__dataclass_fields__}
+    final = options.pop("final", ())
+    teacher, student = (
+        courses.recipe(world, bert(world.vocab, world.length, each, layers=layers, dropout=dropout), **options)  # type: ignore[arg-type]
+        for each in heads
+    )
+    teacher = replace(teacher, probes=(probe,))
+    return Course("cfg3b", teacher, replace(student, final=(probe, *final)), **own)  # type: ignore[arg-type, misc]
+
+
+QUICK = Settings(
+    course(
+        WORLD, (16, 4), 2, 0.0, SMALL_PROBE, steps=600, batch_size=64, lr=5e-3, seeds=3, evals=12, eval_examples=256,
+        budgets=(400,), shots=4, kappa=0.5, two_shot=((100, 100), (200, 100)), two_shot_budget=400,
+    )
+)  # fmt: skip
+CANDIDATES = (400, 800, 1000, 1200, 1600, 2000, 3000, 4000, 5000, 6000, 7000)
+PUBLISHED = MaskedGrammar("cfg3b")
+FULL = Settings(
+    course(
+        PUBLISHED, (32, 8), 4, 0.1, NgramDependence(tv="l1"), steps=8000, batch_size=512, lr=5e-3, seeds=2, evals=40,
+        eval_examples=1024, precision="bf16", budgets=(2000, 4000, 8000, 16_000), shots=8, kappa=1.0,
+        two_shot=tuple((step, each) for step in CANDIDATES for each in (500, 1000, 1500, 2000)), two_shot_budget=4000,
+        teacher_budgets=(2000, 4000, 8000, 16_000), final=(NonterminalProbe(),),
+    ),
+    heads=(8, 16),
+)  # fmt: skip
+study = Study(
+    "distillation/masked-grammar",
+    title="A small BERT learns a grammar better from a large one than from labels; n-grams come and go on the way",
+    source=shared.SOURCE,
+    at="Figures 4.4 (right), 4.7, 4.8, 4.25 and 4.26",
+    quick=QUICK,
+    full=FULL,
+    null=untrained(replace(QUICK, course=replace(QUICK.course, budgets=(12,), two_shot=(), two_shot_budget=0))),
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    taught: Taught
+    ns: tuple[int, ...]
+    sizes: dict[int, np.ndarray]
+    """Heads → accuracy (seed, evaluation) on the labels."""
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    chosen = settings.course
+    probe = chosen.teacher.probes[0]
+    assert isinstance(probe, NgramDependence)
+    world = chosen.teacher.world
+    assert isinstance(world, MaskedGrammar)
+    layers = chosen.teacher.model.layers  # type: ignore[attr-defined]
+    models = {heads: bert(world.vocab, world.length, heads, layers=layers) for heads in settings.heads}
+    others = lab.train([replace(chosen.teacher, model=model, probes=()) for model in models.values()], label="sizes")
+    taught = courses.teach(chosen, lab)
+    sizes = {heads: runs.metrics["accuracy"] for heads, runs in zip(models, others)}
+    return Results(taught, probe.ns, sizes)
+
+
+def robust(results: Results, n: int = 3) -> np.ndarray:
+    """Median L_robust(n) of the teachers (seed, evaluation)."""
+    return results.taught.teacher.metrics["robust"][..., results.ns.index(n)]
+
+
+@study.claim(Mean(above=0.08), at="Figure 4.4 (right)", paper="0.970 against 0.926 at 8000 steps", presets=("quick",))
+def teacher_above_student(results: Results) -> np.ndarray:
+    """The teacher is clearly better than the student of the labels.
+
+    Teacher's final accuracy minus the student's.
+    """
+    return results.taught.teacher.metrics["accuracy"][:, -1] - results.taught.of("labels")
+
+
+@study.claim(Mean(above=0.0), at="Figure 4.4 (right)", paper="0.902 against 0.866 at 4000 steps")
+def distillation_above_labels(results: Results) -> np.ndarray:
+    """The final teacher teaches better than the labels.
+
+    Final accuracy of the better one-shot student minus that of the student of the labels (full: at 4000 steps).
+    """
+    index = results.taught.budgets.index(4000) if 4000 in results.taught.budgets else -1
+    return results.taught.one_shot(index) - results.taught.accuracy["labels"][index]
+
+
+@study.claim(Share(above=0.5), at="Figure 4.7 (middle)", paper="0.009 at 600 steps, 0.8 at 1000, 0.00005 at 8000")
+def ngrams_come_and_go(results: Results) -> list[bool]:
+    """The teacher's dependence on 3-grams rises and falls.
+
+    Share of teachers whose median L_robust(3) is largest neither at the first nor at the last evaluation, and there
+    by at least a tenth above both.
+    """
+    found = []
+    for curve in robust(results):
+        top = int(np.nanargmax(curve))
+        found.append(bool(0 < top < len(curve) - 1 and curve[top] > 1.1 * max(curve[0], curve[-1])))
+    return found
+
+
+def _gaps(results: Results, other: str) -> np.ndarray:
+    indices = [results.taught.budgets.index(budget) for budget in (4000, 8000) if budget in results.taught.budgets]
+    if not indices:
+        raise NotMeasured("budgets of 4000 and 8000 steps")
+    taught = results.taught
+    compared = [taught.one_shot(i) if other == "one-shot" else taught.accuracy[other][i] for i in indices]
+    return np.min([taught.accuracy["progressive"][i] - each for i, each in zip(indices, compared)], 0)
+
+
+@study.claim(
+    Mean(above=0.01), at="Figure 4.4 (right)", paper="0.922 against 0.902 and 0.958 against 0.928", presets=("full",)
+)
+def progressive_above_one_shot(results: Results) -> np.ndarray:
+    """Checkpoints in turn teach better than the final teacher.
+
+    Smaller difference of final accuracies at 4000 and 8000 steps.
+    """
+    return _gaps(results, "one-shot")
+
+
+@study.claim(
+    Mean(above=0.01), at="Figure 4.4 (right)", paper="0.922 against 0.866 and 0.958 against 0.926", presets=("full",)
+)
+def progressive_above_labels(results: Results) -> np.ndarray:
+    """And better than the labels.
+
+    Smaller difference of final accuracies at 4000 and 8000 steps.
+    """
+    return _gaps(results, "labels")
+
+
+@study.claim(Share(above=0.5), at="Figure 4.7", paper="both at 1000 steps", presets=("full",))
+def best_checkpoint_is_the_peak(results: Results) -> list[bool]:
+    """The checkpoint that teaches best is the one that depends most on 3-grams.
+
+    Share of seeds whose best first checkpoint of (2, T) lies within one grid point of the largest L_robust(3).
+    """
+    steps = sorted({step for step, _, _ in results.taught.two_shot})
+    if not steps:
+        raise NotMeasured("(2, T) schedules")
+    by_step = np.array([np.max([v for step, _, v in results.taught.two_shot if step == each], 0) for each in steps])
+    tops = results.taught.teacher.eval_steps[np.nanargmax(robust(results), 1)]
+    places = [int(np.abs(np.array(steps) - top).argmin()) for top in tops]
+    return [abs(place - int(best)) <= 1 for place, best in zip(places, by_step.argmax(0))]
+
+
+@study.claim(Mean(below=0.0), at="Figure 4.8", paper="lower for all n", presets=("full",))
+def student_leans_less_on_ngrams(results: Results) -> np.ndarray:
+    """The progressive student depends less on n-grams than the one-shot student.
+
+    Difference of the mean over n of their median L_robust.
+    """
+    final = results.taught.final
+    return final["progressive"]["robust"].mean(1) - final["one-shot"]["robust"].mean(1)
+
+
+@study.claim(Mean(above=0.0), at="Figure 4.8", paper="higher, most at higher levels", presets=("full",))
+def student_knows_nonterminals(results: Results) -> np.ndarray:
+    """Non-terminals can be read off the progressive student better.
+
+    Difference of the mean probe accuracy over levels, progressive minus one-shot.
+    """
+    final = results.taught.final
+    return final["progressive"]["nonterminals"].mean(1) - final["one-shot"]["nonterminals"].mean(1)
+
+
+@study.table
+def table(results: Results) -> dict[str, Rows]:
+    two = [
+        {"first checkpoint": step, "T": each, "accuracy": float(values.mean())}
+        for step, each, values in results.taught.two_shot
+    ]
+    return {"accuracies": courses.rows_of([results.taught]), **({"two-shot": two} if two else {})}
+
+
+@study.figure
+def phases(results: Results) -> Figure:
+    figure, axes = figures.new(columns=3, title="n-grams come and go while the teacher learns the grammar")
+    steps, metrics = results.taught.teacher.eval_steps, results.taught.teacher.metrics
+    figures.band(axes[0], steps, metrics["loss"], "teacher")
+    figures.levels(axes[0], {"no context": WORLD.plateau[0]})
+    axes[0].set(xlabel="teacher's step", ylabel="held-out loss (nats)")
+    for index, n in enumerate(results.ns):
+        figures.band(axes[1], steps, metrics["robust"][..., index], f"{n}-grams")
+        axes[2].plot(steps, np.median(metrics["close"][..., index], 0), label=f"{n}-grams")
+    axes[1].set(xlabel="teacher's step", ylabel="median L_robust")
+    axes[2].set(xlabel="teacher's step", ylabel="median L_close")
+    for axis in axes[1:]:
+        axis.legend(fontsize=8)
+    return figure
+
+
+@study.figure
+def students(results: Results) -> Figure:
+    figure, axes = figures.new(columns=2, title="What students of each method reach")
+    for method, values in results.taught.accuracy.items():
+        budgets = results.taught.budgets
+        axes[0].errorbar(budgets, values.mean(1), yerr=values.std(1), marker="o", capsize=2, label=method)
+    axes[0].set(xlabel="training steps of the student", ylabel="final held-out accuracy")
+    axes[0].legend(fontsize=8)
+    for each in sorted({each for _, each, _ in results.taught.two_shot}):
+        points = [(step, float(v.mean())) for step, t, v in results.taught.two_shot if t == each]
+        axes[1].plot(*zip(*sorted(points)), marker="o", label=f"T = {each}")
+    axes[1].set(xlabel="first checkpoint (teacher's step)", ylabel="final accuracy of (2, T)")
+    if results.taught.two_shot:
+        axes[1].legend(fontsize=8)
+    return figure

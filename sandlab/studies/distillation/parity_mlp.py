@@ -1,0 +1,152 @@
+"""A small perceptron learns sparse parity from a large one's checkpoints, and not from its final weights.
+
+A wide teacher learns (d, k)-sparse parity by SGD; narrow students are trained for as many samples on the labels, on the
+final teacher (one-shot, at temperatures 10⁻⁴ and 1), or on one checkpoint after another (progressive: N checkpoints,
+each for as many steps as lie between two of them). Nothing else differs: a seed's students share weights and data.
+
+Quick: d = 40, k = 6, teacher of 1000 and students of 50 units, batch 8, rate 0.1. These sizes were selected, after
+four others, because they separate teacher and student within minutes; the seeds here are fresh ones. The teachers stop
+4000 steps after the last of them has learnt: a teacher inside its transition would be no final teacher. Full: the
+source's d = 100, 50 000 and 100 units, batch 1, 20 million steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sandlab import figures
+from sandlab.learning.distillation.lesson_plans import NT, LessonPlan, OneShot
+from sandlab.learning.distillation.perceptrons import Drill
+from sandlab.studies.claims import Mean, Ratio
+from sandlab.studies.distillation import _shared as shared
+from sandlab.studies.distillation._shared import Curves
+from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.distillation.parities import SparseParity
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Teachers, students, and the steps between two checkpoints that teach."""
+
+    teacher: Drill
+    student: Drill
+    spacing: int
+
+
+WORLD = SparseParity(40, 6)
+TEACHER = Drill(WORLD, 1000, 60_000, 8, 0.1, every=500, save=500, seeds=(0, 1, 2, 3), settle=4000)
+QUICK = Settings(TEACHER, Drill(WORLD, 50, 50_000, 8, 0.1, every=1000), 1000)
+PUBLISHED = SparseParity(100, 6)
+FULL = Settings(
+    Drill(PUBLISHED, 50_000, 20_000_000, 1, 0.01, every=100_000, save=100_000, seeds=(0, 1, 2)),
+    Drill(PUBLISHED, 100, 20_000_000, 1, 0.01, every=100_000),
+    100_000,
+)
+study = Study(
+    "distillation/parity-mlp",
+    title="A narrow perceptron learns sparse parity from a wide one's checkpoints, not from its final weights",
+    source=shared.SOURCE,
+    at="Figure 4.4 (left)",
+    quick=QUICK,
+    full=FULL,
+    null=Settings(replace(TEACHER, lr=0.0, steps=2000), replace(QUICK.student, lr=0.0, steps=2000), 1000),
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    teacher: Curves
+    students: dict[str, Curves]
+    final: int
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    teacher, runs = shared.train_teachers(lab, settings.teacher)
+    store, count = runs.store(teacher), len(teacher.seeds)
+    final = shared.final_of(store, settings.spacing)
+    progressive = NT(final // settings.spacing, settings.spacing, final)
+    methods: dict[str, list[LessonPlan | None]] = {
+        "labels": [None] * count,
+        "one-shot": [OneShot(final)] * count,
+        "one-shot, τ = 1": [OneShot(final)] * count,
+        "progressive": [progressive] * count,
+    }
+    taus = {"one-shot, τ = 1": 1.0}
+    students = shared.teach_perceptrons(lab, settings.student, teacher, store, methods, taus)
+    return Results(Curves(runs.eval_steps, runs.accuracy), students, final)
+
+
+def one_shot(results: Results) -> np.ndarray:
+    """The better of both temperatures."""
+    return np.maximum(results.students["one-shot"].best, results.students["one-shot, τ = 1"].best)
+
+
+@study.claim(Mean(above=0.9), at="Figure 4.4 (left)", paper="1.0")
+def progressive_learns(results: Results) -> np.ndarray:
+    """The progressively taught student learns the parity.
+
+    Best held-out accuracy.
+    """
+    return results.students["progressive"].best
+
+
+@study.claim(Mean(above=0.3), at="Figure 4.4 (left)", paper="0.35 or more through 18 of 20 million steps")
+def above_labels(results: Results) -> np.ndarray:
+    """Labels alone do not teach the student in the same time.
+
+    Best accuracy of the progressive student minus that of the student of the labels.
+    """
+    return results.students["progressive"].best - results.students["labels"].best
+
+
+@study.claim(Mean(above=0.2), at="Figure 4.4 (left)", paper="0.5: one-shot stays at chance")
+def above_one_shot(results: Results) -> np.ndarray:
+    """The final teacher does not teach it either.
+
+    Best accuracy of the progressive student minus the better one-shot student's.
+    """
+    return results.students["progressive"].best - one_shot(results)
+
+
+@study.claim(Mean(below=0.6), at="Figure 4.4 (left)", paper="0.5 through 20 million steps")
+def one_shot_at_chance(results: Results) -> np.ndarray:
+    """The one-shot student stays at chance.
+
+    Best accuracy of the student of the final teacher at τ = 10⁻⁴.
+    """
+    return np.where(results.teacher.best > 0.99, results.students["one-shot"].best, 1.0)
+
+
+@study.claim(Ratio(below=1.5), at="Figure 4.4 (left)", paper="follows the teacher's curve almost exactly")
+def follows_the_teacher(results: Results) -> np.ndarray:
+    """The progressive student learns when its teacher did.
+
+    Its first step above 0.95 over the teacher's; 10 where one of them never is.
+    """
+    ratio = results.students["progressive"].first_above() / results.teacher.first_above()
+    return np.where(np.isfinite(ratio) & (ratio > 0), ratio, 10.0)
+
+
+@study.table
+def table(results: Results) -> dict[str, Rows]:
+    curves = {"teacher": results.teacher, **results.students}
+    rows = [
+        {"who": name, "seed": seed, "best accuracy": float(each.best[seed]), "above 0.95 at": float(when)}
+        for name, each in curves.items()
+        for seed, when in enumerate(each.first_above())
+    ]
+    return {"students": rows}
+
+
+@study.figure
+def accuracy(results: Results) -> Figure:
+    figure, (axis,) = figures.new(width=6.4, title="Only the checkpoints teach the small network in time")
+    for name, each in {"teacher": results.teacher, **results.students}.items():
+        figures.band(axis, each.eval_steps, each.accuracy, name)
+    axis.set(xlabel="training step", ylabel="held-out accuracy", ylim=(0.45, 1.02))
+    axis.legend(loc="upper left")
+    return figure
