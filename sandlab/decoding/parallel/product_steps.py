@@ -12,13 +12,11 @@ from torch import Tensor, nn
 from sandlab.decoding.decoders.base import warp_logits
 from sandlab.decoding.parallel.site_models import draw_sites
 from sandlab.errors import integer, number
-from sandlab.registry import register
 from sandlab.worlds.parallel.finite import enumerate_states
 
 __all__ = ["ParallelDecoding", "decoding_matrix"]
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class ParallelDecoding:
     """τ' ~ Π_j s(g(τ))_j: one forward pass, then each position from its own distribution (Li 2024, Eq. 4.64).

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from sandlab.decoding.parallel.site_models import LawSites, SiteModel, draw_sites
 from sandlab.errors import BadInput, integer, require
-from sandlab.registry import register
 from sandlab.worlds.parallel.families import draw_masks
 from sandlab.worlds.parallel.finite import MaskLaw
 
@@ -68,7 +67,6 @@ class SiteSampler:
         return Trace(torch.stack(states), kept, model.passes - before)
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class KGibbs(SiteSampler):
     """Draw k uniformly chosen sites again from p(x_K | x_−K) (Li 2024, Definition 4.1.10); k = 1 is Gibbs sampling."""
@@ -83,7 +81,6 @@ class KGibbs(SiteSampler):
         return draw_masks(len(states), model.sites, self.k, rng=rng)
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class BlockDynamics(SiteSampler):
     """Draw X_K again from p(· | X_−K) with K ~ p_K, any law of masks (Definition 4.1.6)."""
@@ -100,7 +97,6 @@ class BlockDynamics(SiteSampler):
         return masks[torch.multinomial(weights, len(states), replacement=True, generator=rng)]
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(SiteSampler):
     """Draw K ~ p_K(· | X), then X_K from p(· | X_−K, K), which knows how K was chosen (Definition 4.1.8).
@@ -133,7 +129,6 @@ def uncertain_sites(count: int) -> Callable[[SiteModel, Tensor, torch.Generator]
     return rule
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class IndependentParallel(SiteSampler):
     """Draw every site at once from p(x_i | x_−i) of the old state (Definition 4.1.11).
@@ -145,7 +140,6 @@ class IndependentParallel(SiteSampler):
         return draw_sites(model.site_probs(states), rng), torch.ones_like(states, dtype=torch.bool)
 
 
-@register("decoders")
 @dataclass(frozen=True)
 class Checkerboard(SiteSampler):
     """Draw the sites of one colour after the other, those of a colour together.

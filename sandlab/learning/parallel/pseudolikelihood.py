@@ -138,9 +138,10 @@ def fit_masked(
 def _descend(
     objective: Callable[[np.ndarray], tuple[float, np.ndarray]], theta: np.ndarray, lr: float, tolerance: float
 ) -> Fitted:
-    for step in range(100_000):
-        value, slope = objective(theta)
-        if np.linalg.norm(slope) < tolerance:
-            break
+    steps = 0
+    value, slope = objective(theta)
+    while np.linalg.norm(slope) >= tolerance and steps < 100_000:
         theta = theta - lr * slope
-    return Fitted(theta, value, step)
+        value, slope = objective(theta)
+        steps += 1
+    return Fitted(theta, value, steps)

@@ -34,7 +34,7 @@ def total_correlation(law: FiniteLaw) -> float:
 
 @register("lenses")
 def dependency_gap(law: FiniteLaw, mask: Bool[np.ndarray, "site"]) -> float:
-    """E_{X_−K} of the total correlation of X_K given X_−K: what the best product loses when a block is drawn at once."""
+    """Mean total correlation of X_K given X_−K: what the best product loses when a block is drawn at once."""
     visible = law.probs[law.groups(mask)].sum(1)
     given = law.conditional(mask)
     if given.shape[1] == law.symbols:
