@@ -148,8 +148,8 @@ def _draw(machine: Any, folder: Path, method: str) -> list[str]:
     from sandlab.errors import BadInput
     from sandlab.random import rng
     from sandlab.worlds.automata._running.words import lasting_words
+    from sandlab.worlds.automata.algebra.towers import draw_tower
     from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine
-    from sandlab.worlds.automata.towers import draw_tower
 
     short = compile(machine, _SHOWN_LETTERS, method)
     word = lasting_words(machine, 1, _SHOWN_LETTERS, rng(2))[0]

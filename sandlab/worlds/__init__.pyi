@@ -55,7 +55,7 @@ from sandlab.worlds.automata.rotations import SymmetricGroup as SymmetricGroup
 from sandlab.worlds.automata.rubik import RUBIK_TURNS as RUBIK_TURNS
 from sandlab.worlds.automata.rubik import RubiksCube as RubiksCube
 from sandlab.worlds.automata.stacks import DyckStack as DyckStack
-from sandlab.worlds.automata.towers import draw_tower as draw_tower
+from sandlab.worlds.automata.algebra.towers import draw_tower as draw_tower
 from sandlab.worlds.base import Batch as Batch
 from sandlab.worlds.base import Predictor as Predictor
 from sandlab.worlds.base import World as World

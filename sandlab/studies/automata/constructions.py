@@ -40,8 +40,8 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.circuits.automata.compiler import METHODS
 from sandlab.circuits.sizes import Complexity
-from sandlab.studies.automata import _construction_jobs as jobs
-from sandlab.studies.automata._construction_figures import draw_constructions
+from sandlab.studies.automata._constructions import jobs
+from sandlab.studies.automata._constructions.figures import draw_constructions
 from sandlab.studies.automata._shared import SOURCE
 from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study

@@ -10,7 +10,7 @@ from stand_in import LAB
 
 from sandlab.circuits.automata.compiler import METHODS
 from sandlab.circuits.sizes import Complexity
-from sandlab.studies.automata._construction_jobs import (
+from sandlab.studies.automata._constructions.jobs import (
     NamedCheck,
     NamedJob,
     RandomCheck,

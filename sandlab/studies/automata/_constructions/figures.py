@@ -9,9 +9,9 @@ from sandlab.circuits.automata.krohn_rhodes import krohn_rhodes_circuit
 from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.circuits.computation import draw_computation
 from sandlab.circuits.drawing import draw_wiring
+from sandlab.worlds.automata.algebra.towers import draw_tower
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine, draw_rubik_net
-from sandlab.worlds.automata.towers import draw_tower
 
 
 def draw_constructions() -> dict[str, Figure]:

@@ -1,0 +1,1 @@
+"""Jobs and figures of the study of constructions."""
