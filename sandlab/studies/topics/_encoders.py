@@ -41,6 +41,7 @@ class Corpus:
     source: Source
     topics: int
     documents: int
+    shares: tuple[float, ...] = SHARES
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,21 @@ class Known:
     often: np.ndarray
     names: tuple[str, ...]
     purity: float
+    shares: tuple[float, ...] = SHARES
 
     def pairs(self) -> list[PairKinds]:
         """For each mode and share, the pairs within and between topics; then the most frequent pairs of each share."""
         lists = [
-            topic_words(self.law, share, stop=self.stop, one_topic=one) for one in (True, False) for share in SHARES
+            topic_words(self.law, share, stop=self.stop, one_topic=one)
+            for one in (True, False)
+            for share in self.shares
         ]
         found = [topic_pairs(topic_sets(each, self.law.shape[1])) for each in lists]
         return found + [listed_pairs("often", self.often[:count]) for count in self.pair_counts()]
 
     def pair_counts(self) -> np.ndarray:
         """Pairs in one topic of ⌊θn⌋ + 1 words, for each share; at least one."""
-        sizes = np.array([int(share * self.law.shape[1]) + 1 for share in SHARES])
+        sizes = np.array([int(share * self.law.shape[1]) + 1 for share in self.shares])
         return np.maximum(sizes * (sizes - 1) // 2, 1)
 
     def nine(self, words: tuple[str, ...]) -> list[int]:
@@ -88,12 +92,12 @@ def corpus(job: Corpus) -> Known:
     counts, stop = _counts(job)
     counts = np.where(stop, 0.0, counts)
     law = fit_lda(counts, job.topics, passes=3)
-    lists = topic_words(law, SHARES[-1], stop=stop)
+    lists = topic_words(law, job.shares[-1], stop=stop)
     source = job.source
     purity = topic_purity(lists, source.topic_law.argmax(0)) if isinstance(source, PseudoWiki) else float("nan")
-    most = int(SHARES[-1] * law.shape[1]) + 1
+    most = int(job.shares[-1] * law.shape[1]) + 1
     often = cooccurrence_pairs(counts, max(1, most * (most - 1) // 2), stop=stop)
-    return Known(law, stop, often, tuple(source.letters[: source.outputs]), purity)
+    return Known(law, stop, often, tuple(source.letters[: source.outputs]), purity, job.shares)
 
 
 def documents(source: Source, count: int) -> list[np.ndarray]:
@@ -125,8 +129,7 @@ class ReportJob:
     """One encoder: a trained one, or its weights before training."""
 
     experiment: Experiment
-    topics: int
-    documents: int
+    corpus: Corpus
     read: int
     seed: int
     trained: bool
@@ -152,9 +155,9 @@ def read(job: ReportJob, given: tuple[Known, dict[str, Tensor]]) -> Read:
     source: Any = job.experiment.world
     encoder = encoder.to("cuda") if torch.cuda.is_available() else encoder
     found = pair_reports(_OnDevice(encoder), documents(source, job.read), known.pairs(), known.law.shape[1])
-    cells = len(MODES) * len(SHARES)
+    cells = len(MODES) * len(known.shares)
     values = [[[getattr(each, m)[kind] for kind in ("same", "different")] for m in MEASURES] for each in found[:cells]]
-    report = np.array(values).reshape(len(MODES), len(SHARES), len(MEASURES), 2)
+    report = np.array(values).reshape(len(MODES), len(known.shares), len(MEASURES), 2)
     often = [[each.attention["often"], each.cosine["often"]] for each in found[cells:]]
     pairs = np.concatenate([report[0, :, [2, 0], 0].T, np.array(often)], 1)
     return Read(report, pairs, encoder.table().double().cpu().numpy())

@@ -79,7 +79,12 @@ class Results:
         return np.array([[min(each[part], late) for part in PARTS] for each in found])
 
     def lead(self, rate: str, seed: int) -> float:
-        """The smallest over layers of: steps by which values double before the first of keys and queries."""
+        """The smallest over layers of: steps by which values double before the first of keys and queries.
+
+        Minus infinity for a training that broke down.
+        """
+        if not all(np.isfinite(self.norms[rate][part][seed]).all() for part in PARTS):
+            return -np.inf
         times = self.doubling(rate, seed)
         return float((times[:, :2].min(1) - times[:, 2]).min())
 

@@ -43,6 +43,7 @@ class Settings:
     text        a text file or a folder of them; empty: made-up documents
     size        words of the vocabulary; topics: of the documents and of LDA
     documents   for LDA (made-up ones); read: how many of them attention is read on
+    shares      θ: of the vocabulary, for each topic
     """
 
     text: str = ""
@@ -58,6 +59,7 @@ class Settings:
     seeds: int = 3
     documents: int = 2000
     read: int = 200
+    shares: tuple[float, ...] = SHARES
 
 
 QUICK = Settings()
@@ -103,6 +105,7 @@ class Results:
     names: tuple[str, ...]
     purity: float
     loss: np.ndarray
+    shares: tuple[float, ...] = SHARES
 
     def excess(self, measure: str, mode: str = MODES[0]) -> np.ndarray:
         """same − 1.05 · different; the smallest over shares, of each seed."""
@@ -127,9 +130,10 @@ def collect(settings: Settings, lab: Lab) -> Results:
     )  # fmt: skip
     experiment = Experiment(source, model, how, settings.seeds)
     runs = lab.train(experiment, label="encoders", weights=True)
-    (known,) = lab.map(corpus, [Corpus(source, settings.topics, settings.documents)], label="LDA")
+    texts = Corpus(source, settings.topics, settings.documents, settings.shares)
+    (known,) = lab.map(corpus, [texts], label="LDA")
     jobs = [
-        ReportJob(experiment, settings.topics, settings.documents, settings.read, seed, trained)
+        ReportJob(experiment, texts, settings.read, seed, trained)
         for trained in (True, False)
         for seed in experiment.seed_list
     ]
@@ -144,9 +148,15 @@ def collect(settings: Settings, lab: Lab) -> Results:
     numbers = known.nine(WORDS)
     nine = np.stack([cosines(each.table[numbers]) for each in found[:half]])
     return Results(
-        reports, np.stack([each.pairs for each in found[:half]]), known.pair_counts(),
-        nine, tuple(known.names[number] for number in numbers), known.purity, runs.metrics["loss"][:, -1],
-    )  # fmt: skip
+        reports,
+        pairs=np.stack([each.pairs for each in found[:half]]),
+        counts=known.pair_counts(),
+        nine=nine,
+        names=tuple(known.names[number] for number in numbers),
+        purity=known.purity,
+        loss=runs.metrics["loss"][:, -1],
+        shares=settings.shares,
+    )
 
 
 @study.claim(Mean(above=0.0), at="Table 2.3", paper="ratios 1.11 to 7.7")
@@ -190,7 +200,7 @@ def training_makes_it(results: Results) -> np.ndarray:
 def clearest_for_few_words(results: Results) -> np.ndarray:
     """Attention is most topical for the fewest and likeliest words.
 
-    Attention ratio at θ = 0.002 − that at 0.0005, one topic per word.
+    Attention ratio at the largest θ − that at the smallest, one topic per word.
     """
     found = results.ratios("trained")[:, 0, :, MEASURES.index("attention")]
     return found[:, -1] - found[:, 0]
@@ -225,12 +235,12 @@ def tables(results: Results) -> dict[str, Rows]:
         found[name] = [
             {"encoder": encoder, "θ": share, **_cells(results.reports[encoder][:, mode, index].mean(0))}
             for encoder in ENCODERS
-            for index, share in enumerate(SHARES)
+            for index, share in enumerate(results.shares)
         ]
     columns = ("attention, same topic", "cosine, same topic", "attention, frequent", "cosine, frequent")
     found["table 2.5, frequent pairs"] = [
         {"θ": share, "pairs": int(count), **dict(zip(columns, row.tolist()))}
-        for share, count, row in zip(SHARES, results.counts, results.pairs.mean(0))
+        for share, count, row in zip(results.shares, results.counts, results.pairs.mean(0))
     ]
     found["documents"] = [{"purity of LDA's topics": results.purity, "loss": float(results.loss.mean())}]
     return found
@@ -256,7 +266,7 @@ def words(results: Results) -> Figure:
 @study.figure
 def ratios(results: Results) -> Figure:
     figure, axes = new(columns=3, width=3.2, height=3.0, title="Same topic above different topics, after training only")
-    places = np.arange(len(SHARES))
+    places = np.arange(len(results.shares))
     for column, (axis, measure) in enumerate(zip(axes, MEASURES)):
         for shift, (encoder, kind) in enumerate([(e, k) for e in ENCODERS for k in (0, 1)]):
             values = results.reports[encoder][:, 0, :, column, kind]
@@ -269,7 +279,7 @@ def ratios(results: Results) -> Figure:
                 color=COLOURS[shift],
                 label=label,
             )
-        axis.set_xticks(places, [str(share) for share in SHARES])
+        axis.set_xticks(places, [str(share) for share in results.shares])
         axis.set(title=measure, xlabel="share of words per topic, θ")
     axes[0].legend(fontsize=7)
     axes[0].set_ylabel("mean over pairs of words")

@@ -35,4 +35,11 @@ def test_a_small_run_measures_every_layer_at_every_step() -> None:
     due = {claim.id for claim in study.claims}
     assert {finding.claim for finding in outcome.findings} | set(outcome.unmeasured) == due
     assert outcome.results.rotation["0.5"].shape == (2, 13, 2) and set(outcome.figures) == {"norms"}
-    assert np.isfinite(outcome.results.rotation["10"][:, 10:]).all()
+    assert np.isfinite(outcome.results.rotation["0.5"][:, 10:]).all()
+
+
+def test_a_training_that_broke_down_is_never_the_best() -> None:
+    found = results(150, 20, 1.0)
+    broken = {part: np.where(STEPS[:, None] > 200, np.nan, curves) for part, curves in found.norms["0.5"].items()}
+    both = Results(STEPS, found.norms | {"10": broken}, found.rotation | {"10": found.rotation["0.5"]})
+    assert both.best(0) == "0.5" and both.lead("10", 0) == -np.inf

@@ -31,10 +31,11 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 
 TINY = replace(QUICK, layers=1, heads=2, width=8, length=24, steps=3, batch_size=4, seeds=2, documents=80, read=10)
+SHARES = (0.01, 0.02, 0.03)
 
 
 def test_a_small_run_measures_every_claim() -> None:
-    outcome = study.run(replace(TINY, size=300, topics=4), LAB, "quick")
+    outcome = study.run(replace(TINY, size=300, topics=4, shares=SHARES), LAB, "quick")
     assert len(outcome.findings) == len(study.claims) and set(outcome.figures) == {"words", "ratios"}
     assert outcome.results.reports["trained"].shape == (2, 2, 3, 3, 2)
     assert outcome.results.purity > 0.3 and outcome.results.nine.shape == (2, 9, 9)
@@ -46,6 +47,6 @@ def test_a_small_run_measures_every_claim() -> None:
 def test_a_text_of_ones_own_goes_through_the_same_pipeline(tmp_path: Path) -> None:
     text = "\n".join(f"= Title {number} =\n{part}" for number, part in enumerate(read_documents() * 4))
     (tmp_path / "text.txt").write_text(text)
-    outcome = study.run(replace(TINY, text=str(tmp_path), size=200, topics=3), LAB, "quick")
+    outcome = study.run(replace(TINY, text=str(tmp_path), size=200, topics=3, shares=SHARES), LAB, "quick")
     assert outcome.results.names[:3] == ("frog", "toad", "lizard") and np.isnan(outcome.results.purity)
     assert outcome.results.pairs.shape == (2, 3, 4)
