@@ -20,8 +20,10 @@ __all__ = ["repeated_squaring", "squaring_inputs"]
 
 
 @register("circuits")
-def repeated_squaring(vertices: int, edges: int, squarings: int | None = None, *, sharpness: float = 60.0) -> Transformer:
-    """An encoder that decides s–t connectivity by Boolean matrix squaring: ⌈log₂ n⌉ squarings, one layer each (float64).
+def repeated_squaring(
+    vertices: int, edges: int, squarings: int | None = None, *, sharpness: float = 60.0
+) -> Transformer:
+    """An encoder that decides s–t connectivity by squaring a Boolean matrix ⌈log₂ n⌉ times, one layer each (float64).
 
     A register token per vertex holds its row of the reachability matrix R. The first layer gathers the edges; in a
     squaring layer register i attends equally to all k with R_ik = 1 and averages their rows, and ReLUs turn the average
@@ -35,9 +37,7 @@ def repeated_squaring(vertices: int, edges: int, squarings: int | None = None, *
     rounds = (vertices - 1).bit_length() if squarings is None else integer("squarings", squarings, low=0)
     circuit, size = CircuitBuilder(2 * vertices**2 + vertices, edges + vertices + 1), vertices
     letters = _letters(size)
-    start, end, own, source, target = (
-        circuit.channels(name, size, letters=table) for name, table in letters.items()
-    )
+    start, end, own, source, target = (circuit.channels(name, size, letters=table) for name, table in letters.items())
     row = circuit.channels("row", size, letters=letters["register"])
     one, seen, yes = circuit.channel("one", letters=1.0), circuit.channels("seen", size), circuit.channel("yes")
     _gather(circuit, own, start, end, row, sharpness)

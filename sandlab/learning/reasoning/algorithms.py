@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,14 @@ from sandlab.models.reasoning.theory import LegoTheoryTransformer
 from sandlab.worlds.base import Batch
 from sandlab.worlds.reasoning.lego import Lego, track_values
 
-__all__ = ["TheoryStage", "curriculum_gd", "enumerate_lego", "next_clause_loss", "recursive_self_training", "relabelled"]
+__all__ = [
+    "TheoryStage",
+    "curriculum_gd",
+    "enumerate_lego",
+    "next_clause_loss",
+    "recursive_self_training",
+    "relabelled",
+]
 
 SLOTS = 5
 
@@ -103,14 +110,14 @@ def recursive_self_training(
 
 
 def relabelled(teacher: LegoTheoryTransformer, world: Lego, batch: Batch) -> Batch:
-    """D_F: the same chains with the answers that the teacher gives greedily (equal to D where it is right, Fact F.1)."""
+    """D_F: the same chains with the answers that the teacher gives greedily (D itself where it is right, Fact F.1)."""
     labels = greedy_answers(teacher, world, batch.inputs)
     targets = batch.targets.unflatten(1, (-1, SLOTS)).clone()
     targets[..., 3:] = labels.targets.unflatten(1, (-1, 2))
     return replace(batch, inputs=labels.inputs, targets=targets.flatten(1))
 
 
-def _loss_of(model: LegoTheoryTransformer, batch: Batch):  # type: ignore[no-untyped-def]
+def _loss_of(model: LegoTheoryTransformer, batch: Batch) -> Callable[[], Tensor]:
     return lambda: next_clause_loss(model, batch, 2, (5,))
 
 
@@ -119,7 +126,14 @@ def _examples(world: Lego, length: int, only_last: bool = False) -> Batch:
     return enumerate_lego(replace(world, length=length, steps=None, only_last=only_last, predict_blanks=True))
 
 
-def _descend(model: LegoTheoryTransformer, names: list[str], rate: float, steps: int, loss, below: float = -1.0):  # type: ignore[no-untyped-def]
+def _descend(
+    model: LegoTheoryTransformer,
+    names: list[str],
+    rate: float,
+    steps: int,
+    loss: Callable[[], Tensor],
+    below: float = -1.0,
+) -> np.ndarray:
     """Plain gradient descent on some of the model's parameters; the losses of all steps."""
     chosen = [weight for name, weight in model.named_parameters() if name in names]
     losses = []

@@ -54,7 +54,9 @@ def greedy_answers(
     """
     steps = integer("steps", world.predicted_steps, low=1)
     guess, given = inputs, inputs.unflatten(-1, (-1, SLOTS))[..., -steps:, :]
-    for count in range(1, steps + 2):
+    passes = 0
+    for _ in range(steps + 1):
+        passes += 1
         logits = call(guess).unflatten(-2, (-1, 5 if world.predict_blanks else 2))[..., -steps:, -2:, :]
         answers = logits.argmax(-1)
         if force_variable:
@@ -66,4 +68,4 @@ def greedy_answers(
             break
         guess = found
     confidence = logits[..., 1, :].softmax(-1).amax(-1).amin(-1)
-    return Labels(guess, answers.flatten(-2), confidence, count)
+    return Labels(guess, answers.flatten(-2), confidence, passes)

@@ -16,7 +16,14 @@ from sandlab.models.reasoning.smooth_relu import smooth_relu, smooth_relu_slope
 from sandlab.random import rng
 from sandlab.worlds.reasoning.actions import as_action
 
-__all__ = ["FeatureDescent", "FeatureTraining", "RetrievalDescent", "RetrievalTraining", "train_features", "train_retrieval"]
+__all__ = [
+    "FeatureDescent",
+    "FeatureTraining",
+    "RetrievalDescent",
+    "RetrievalTraining",
+    "train_features",
+    "train_retrieval",
+]
 
 
 @dataclass(frozen=True)
@@ -110,9 +117,18 @@ def train_features(plan: FeatureTraining) -> FeatureDescent:
     drift = float((on_action.sum(-1) - on_value.sum(-1) - before).abs().max())
     accuracy = float((probs.argmax(0) == torch.as_tensor(action.array)).double().mean())
     return FeatureDescent(
-        initial, ValueFeatures(on_action, on_value), np.array(log.steps), np.stack(log.actions), np.stack(log.values),
-        log.reached.numpy(), log.taken_off.numpy(), log.converged.numpy(), np.array(log.loss), drift, accuracy,
-    )  # fmt: skip
+        initial,
+        ValueFeatures(on_action, on_value),
+        np.array(log.steps),
+        np.stack(log.actions),
+        np.stack(log.values),
+        log.reached.numpy(),
+        log.taken_off.numpy(),
+        log.converged.numpy(),
+        np.array(log.loss),
+        drift,
+        accuracy,
+    )
 
 
 def _feature_push(
@@ -145,9 +161,15 @@ class _FeatureLog:
         self.loss: list[float] = []
 
     def take(
-        self, step: int, pair: Tensor, probs: Tensor, right: Tensor, on_action: Tensor, on_value: Tensor,
+        self,
+        step: int,
+        pair: Tensor,
+        probs: Tensor,
+        right: Tensor,
+        on_action: Tensor,
+        on_value: Tensor,
         last: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         # Thresholds are crossed once and slowly: looking at every fourth step is enough.
         if step % 4 == 0 or last:
             self.reached[(pair >= self.high) & (self.reached < 0)] = step

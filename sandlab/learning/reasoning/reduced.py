@@ -17,7 +17,15 @@ from sandlab.random import rng as make_rng
 from sandlab.worlds.reasoning.actions import GroupAction, as_action
 from sandlab.worlds.reasoning.lego import track_values
 
-__all__ = ["Chains", "Descent", "ReducedLego", "attention_left_over", "attention_masses", "enumerate_chains", "sample_chains"]
+__all__ = [
+    "Chains",
+    "Descent",
+    "ReducedLego",
+    "attention_left_over",
+    "attention_masses",
+    "enumerate_chains",
+    "sample_chains",
+]
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,9 @@ class ReducedLego:
     def with_features(self, features: ValueFeatures) -> ReducedLego:
         return replace(self, features=features)
 
-    def logits(self, chains: Chains, step: int, beta3: Tensor | float, beta4: Tensor | float) -> Float[Tensor, "n class"]:
+    def logits(
+        self, chains: Chains, step: int, beta3: Tensor | float, beta4: Tensor | float
+    ) -> Float[Tensor, "n class"]:
         """F_j at step ℓ of the chains, given answers 0 … ℓ − 1, cut at B."""
         base, routed = self._parts(chains, step)
         return self._logits(base, routed, chains.length + step - 2, beta3, beta4)
@@ -201,7 +211,9 @@ class ReducedLego:
         base = by_action[chains.actions].sum(1) + by_value[chains.values[:, :step]].sum(1)
         return base, torch.stack([by_action[chains.actions[:, step - 1]], by_value[chains.values[:, step - 1]]])
 
-    def _logits(self, base: Tensor, routed: Tensor, others: int, beta3: Tensor | float, beta4: Tensor | float) -> Tensor:
+    def _logits(
+        self, base: Tensor, routed: Tensor, others: int, beta3: Tensor | float, beta4: Tensor | float
+    ) -> Tensor:
         first, second = (torch.as_tensor(beta, dtype=torch.float64).exp() for beta in (beta3, beta4))
         total = first + second + others
         inner = (base + (first - 1) * routed[0] + (second - 1) * routed[1]) / total + self.bias

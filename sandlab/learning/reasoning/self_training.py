@@ -97,10 +97,22 @@ def self_train(
     data, right = label_chains(population, replace(world, length=stage.length), stage, rng=rng)
     how = stage.training
     histories = train(
-        population, data, steps=how.steps, batch_size=how.batch_size, rng=rng, lr=how.lr, optimizer=how.optimizer,
-        betas=how.betas, schedule=how.schedule, warmup=how.warmup, weight_decay=how.weight_decay, clip=how.clip,
-        precision=how.precision if population.device.type != "cpu" else "float32", data="separate", nan=how.nan,
-    )  # fmt: skip
+        population,
+        data,
+        steps=how.steps,
+        batch_size=how.batch_size,
+        rng=rng,
+        lr=how.lr,
+        optimizer=how.optimizer,
+        betas=how.betas,
+        schedule=how.schedule,
+        warmup=how.warmup,
+        weight_decay=how.weight_decay,
+        clip=how.clip,
+        precision=how.precision if population.device.type != "cpu" else "float32",
+        data="separate",
+        nan=how.nan,
+    )
     share = data.kept.cpu().numpy() / right.shape[1]
     ranks = torch.arange(right.shape[1], device=right.device)
     inside = ranks < data.kept.unsqueeze(1)
@@ -146,7 +158,7 @@ def _label(
 
 
 def corrupt_labels(world: Lego, batch: Batch, share: float, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """True labels, but in a share of the chains one random step goes wrong and later steps follow from the wrong value."""
+    """True labels, but in a share of the chains one random step goes wrong and later ones follow from it."""
     n, length, device = len(batch), world.length, batch.inputs.device
     table, _ = world.tables(device)
     actions, values = batch.truth["actions"], batch.truth["values"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +18,14 @@ from sandlab.worlds.base import Batch
 from sandlab.worlds.reasoning.clauses import ClauseWorld
 from sandlab.worlds.reasoning.lego import Lego
 
-__all__ = ["AnswerAccuracy", "LengthAccuracy", "SharpAccuracy", "answer_accuracy", "last_answer_accuracy", "right_values"]
+__all__ = [
+    "AnswerAccuracy",
+    "LengthAccuracy",
+    "SharpAccuracy",
+    "answer_accuracy",
+    "last_answer_accuracy",
+    "right_values",
+]
 
 AT_ONCE = 1 << 27
 """Logits computed at once."""
@@ -109,7 +116,7 @@ class LengthAccuracy:
         assert isinstance(world, Lego)
         found = []
         for length in self.lengths:
-            tested = replace(world, length=length, steps=None, permuted=self.permuted, unrelated=self.unrelated)
+            tested = world.fresh(length=length, steps=None, permuted=self.permuted, unrelated=self.unrelated)
             draws = snapshot.rng(7, "lengths", length)
             found.append(answer_accuracy(snapshot.model, tested, examples=self.sequences, rng=draws))
         names = {"all steps": "all_steps", "per step": "per_step", "sampled": "sampled"}

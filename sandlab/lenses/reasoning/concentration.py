@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sandlab.learning._engine.precision import computing
 from sandlab.learning.experiment import Snapshot
 from sandlab.learning.population import Population
 from sandlab.lenses.predictions import evaluating
@@ -73,7 +74,9 @@ def _template(model: nn.Module) -> nn.Module:
 
 
 @register("lenses")
-def attention_concentration(model: nn.Module, world: Lego, *, examples: int = 100, rng: torch.Generator) -> AnswerAttention:
+def attention_concentration(
+    model: nn.Module, world: Lego, *, examples: int = 100, rng: torch.Generator
+) -> AnswerAttention:
     """Attention of each answer on the predicate it needs and on itself, over fresh chains.
 
     ε^{L,ℓ} = 1 − Attn_{ans,ℓ−1→pred,ℓ} − Attn_{ans,ℓ−1→ans,ℓ−1}; Δ^{L,ℓ} is the difference of the two masses.
@@ -114,7 +117,9 @@ class PlainMaps:
     examples: int = 100
 
     def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        found = attention_concentration(snapshot.model, _lego(snapshot), examples=self.examples, rng=snapshot.rng(9, "maps"))
+        found = attention_concentration(
+            snapshot.model, _lego(snapshot), examples=self.examples, rng=snapshot.rng(9, "maps")
+        )
         return {"map": found.maps, "top predicate": found.top, "top answer": found.own, "left over": found.left_over}
 
 
@@ -128,7 +133,7 @@ class Diagonals:
     def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
         for length in self.lengths:
-            world, draws = replace(_lego(snapshot), length=length), snapshot.rng(9, "diagonals", length)
+            world, draws = _lego(snapshot).fresh(length=length), snapshot.rng(9, "diagonals", length)
             measured = attention_concentration(snapshot.model, world, examples=self.examples, rng=draws)
             found |= {f"predicate {length}": measured.predicate, f"answer {length}": measured.answer}
             found[f"block {length}"] = measured.maps
@@ -152,7 +157,8 @@ class PermutationCheck:
         order = torch.rand(self.examples, world.length, generator=draws, device=draws.device).argsort(-1)
         chain = tuple(batch.truth[name] for name in ("variables", "actions", "values"))
         moved, same = world.compose(*chain, order), world.compose(*chain, order[:1].expand_as(order))
-        with evaluating(model), torch.no_grad():
+        # In full precision: rounded products would hide that the answers do not change.
+        with evaluating(model), torch.no_grad(), computing("float32", snapshot.device):
             change = (model(moved.inputs) - model(batch.inputs)).abs().flatten(1).amax(-1)
         return {
             "logit change": change,
@@ -175,7 +181,7 @@ class ContextRot:
 
         right, spread = [], []
         for count in self.unrelated:
-            world, draws = replace(_lego(snapshot), length=self.length, unrelated=count), snapshot.rng(11, "rot", count)
+            world, draws = _lego(snapshot).fresh(length=self.length, unrelated=count), snapshot.rng(11, "rot", count)
             right.append(answer_accuracy(snapshot.model, world, examples=self.examples, rng=draws).all_steps)
             measured = attention_concentration(snapshot.model, world, examples=self.examples, rng=draws)
             spread.append(measured.left_over.mean(-1))

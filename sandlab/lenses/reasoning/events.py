@@ -87,8 +87,9 @@ def collision_rates(action: str, length: int, *, chains: int = 4000, rng: torch.
     few = length < n * math.log(n) and (n / length) * math.log(n) > 1
     load = 4 * math.log(n) / math.log((n / length) * math.log(n)) if few else 2 * length / n
     return CollisionRates(
-        share, load,
+        share,
+        load,
         float((at_middle > share * length).double().mean()),
         float((drawn.values[:, 0] == drawn.values[:, 1]).double().mean()),
         float((agree.sum(1).amax(-1) > load).double().mean()),
-    )  # fmt: skip
+    )

@@ -71,7 +71,9 @@ class FeatureReport:
 
 
 @register("lenses")
-def feature_report(features: ValueFeatures, action: str | GroupAction, clip: float, level: float = 0.3) -> FeatureReport:
+def feature_report(
+    features: ValueFeatures, action: str | GroupAction, clip: float, level: float = 0.3
+) -> FeatureReport:
     """How far learnt neurons are from the ideal ones: features learnt, neurons per feature, ratio, cancellation."""
     strength = feature_magnitudes(features, action)
     strong = strength > level * clip
@@ -90,7 +92,12 @@ def feature_report(features: ValueFeatures, action: str | GroupAction, clip: flo
         opposite.append(float(pairs[none].mean()) / whole)
     mean = [float(np.mean(each)) if each else math.nan for each in (ratios, cancelled, opposite)]
     return FeatureReport(
-        float((count > 0).double().mean()), float((count == 1).double().mean()), mean[0], np.array(ratios), mean[1], mean[2]
+        float((count > 0).double().mean()),
+        float((count == 1).double().mean()),
+        mean[0],
+        np.array(ratios),
+        mean[1],
+        mean[2],
     )
 
 
@@ -219,7 +226,7 @@ class RetrievalReport:
 
 @register("lenses")
 def retrieval_growth(plan: RetrievalTraining, descent: RetrievalDescent) -> RetrievalReport:
-    """Diagonal growth of W_4 (Huang et al. 2025, appendix A): Γ, Φ, active neurons, diagonal against everything else."""
+    """Diagonal growth of W_4: Γ, Φ, active neurons, diagonal against the rest (Huang et al. 2025, appendix A)."""
     x = plan.variables
     diagonal = descent.weights[:, np.arange(x), :, np.arange(x)].transpose(1, 0, 2)  # (snapshot, class, neuron)
     high = plan.threshold * 0.1 * math.log(plan.vocab)

@@ -53,9 +53,15 @@ def solved_chains(model: ReducedLego, chains: Chains, beta3: float, beta4: float
 
 
 def measured_horizon(
-    model: ReducedLego, beta3: float, beta4: float | None = None, *, level: float = 0.9, chains: int = 100,
-    most: int = 4000, seed: int = 0,
-) -> int:  # fmt: skip
+    model: ReducedLego,
+    beta3: float,
+    beta4: float | None = None,
+    *,
+    level: float = 0.9,
+    chains: int = 100,
+    most: int = 4000,
+    seed: int = 0,
+) -> int:
     """Largest length at which at least `level` of random chains are solved, by bisection."""
     second = beta3 if beta4 is None else beta4
 

@@ -15,7 +15,7 @@ __all__ = ["PowerBounds", "noisy_power_growth", "power_bounds", "power_growth", 
 
 @dataclass(frozen=True)
 class PowerBounds:
-    """Σ ηC_t until x > A: measured, between the lower and the upper bound, and the continuous limit 1/((q−2)x₀^{q−2})."""
+    """Σ ηC_t until x > A: measured, its lower and upper bound, and the continuous limit 1/((q−2)x₀^{q−2})."""
 
     measured: float
     low: float
@@ -35,7 +35,8 @@ def power_growth(start: float, end: float, power: int, rate: float) -> int:
 def power_bounds(start: float, end: float, power: int, rate: float, delta: float = 0.1) -> PowerBounds:
     """Time of the growth x ← x + η x^{q−1} from x₀ to A against its bounds (Lemma B.13).
 
-    Upper: [(1+δ)^{q−2}/(q−2) + κ]/x₀^{q−2}; lower: [δ(1+δ)^{−1}/((1+δ)^{q−2} − 1)·(1 − ((1+δ)x₀/A)^{q−2}) − κ]/x₀^{q−2},
+    Upper: [(1+δ)^{q−2}/(q−2) + κ]/x₀^{q−2};
+    lower: [δ(1+δ)^{−1}/((1+δ)^{q−2} − 1)·(1 − ((1+δ)x₀/A)^{q−2}) − κ]/x₀^{q−2},
     with κ = ηA^{q−1}/x₀ · log(A/x₀)/log(1+δ). The lower one is reconstructed.
 
     Source: Huang et al. 2025, Lemma B.13, Corollary B.1.
@@ -46,7 +47,9 @@ def power_bounds(start: float, end: float, power: int, rate: float, delta: float
     low = delta / (1 + delta) / ((1 + delta) ** order - 1) * (1 - ((1 + delta) * start / end) ** order)
     measured = rate * power_growth(start, end, power, rate)
     scale = start**order
-    return PowerBounds(measured, (low - slack) / scale, ((1 + delta) ** order / order + slack) / scale, 1 / (order * scale))
+    return PowerBounds(
+        measured, (low - slack) / scale, ((1 + delta) ** order / order + slack) / scale, 1 / (order * scale)
+    )
 
 
 def winner_takes_all(start: float, rival: float, factor: float, power: int, rate: float, end: float = 1.0) -> float:

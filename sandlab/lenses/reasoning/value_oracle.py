@@ -41,8 +41,12 @@ def lambda_oracle(
     count = actions.shape[1]
     on_value = 2 * clip / (1 + given.imbalance)
     on_action = 2 * clip - on_value
-    by_action = torch.zeros(len(actions), given.elements, dtype=attention.dtype).scatter_add_(1, actions, attention[:, :count])
-    by_value = torch.zeros(len(values), given.values, dtype=attention.dtype).scatter_add_(1, values, attention[:, count:])
+    by_action = torch.zeros(len(actions), given.elements, dtype=attention.dtype).scatter_add_(
+        1, actions, attention[:, :count]
+    )
+    by_value = torch.zeros(len(values), given.values, dtype=attention.dtype).scatter_add_(
+        1, values, attention[:, count:]
+    )
     inside = (ideal_features(given, clip).actions > 0).to(attention.dtype)  # [j, y, g]
     fiber = torch.einsum("ng,jyg->njy", by_action, inside)
     share = attention[:, :count].sum(1).view(-1, 1, 1)

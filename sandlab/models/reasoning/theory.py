@@ -21,7 +21,9 @@ __all__ = ["LegoTheoryConfig", "LegoTheoryTransformer", "clause_vectors"]
 SLOTS = 5
 
 
-def clause_vectors(tokens: Int[Tensor, "*lead time"], vocab: int, dtype: torch.dtype) -> Float[Tensor, "*lead clause d"]:
+def clause_vectors(
+    tokens: Int[Tensor, "*lead time"], vocab: int, dtype: torch.dtype
+) -> Float[Tensor, "*lead clause d"]:
     """Z = (e_{v1}, …, e_{v5}) ∈ R^{5d} of every clause: unit vectors side by side, 0 for the blank (the last token).
 
     Source: Huang et al. 2025, Definitions 3.2 and 3.3.

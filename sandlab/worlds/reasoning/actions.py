@@ -183,7 +183,9 @@ def coset_action(group: GroupAction | FiniteGroup, subgroup: Sequence[int], name
     """G on the left cosets G/H: regular for H = {e}, the natural action for H a stabiliser of it."""
     products = (group.group if isinstance(group, GroupAction) else group).products
     inside = np.array(sorted(subgroup))
-    require(bool(np.isin(products[np.ix_(inside, inside)], inside).all()), "subgroup", subgroup, "closed under products")
+    require(
+        bool(np.isin(products[np.ix_(inside, inside)], inside).all()), "subgroup", subgroup, "closed under products"
+    )
     cosets = np.sort(products[:, inside], axis=1)
     kinds, number = np.unique(cosets, axis=0, return_inverse=True)
     representative = np.array([int(np.flatnonzero(number == kind)[0]) for kind in range(len(kinds))])
@@ -197,7 +199,7 @@ def table_action(table: Sequence[Sequence[int]], name: str = "custom") -> GroupA
 
 @cache
 def named_action(name: str) -> GroupAction:
-    """"C6", "S5", "S3 regular", or "S4 on 2-tuples" (cosets of the stabiliser of two points)."""
+    """ "C6", "S5", "S3 regular", or "S4 on 2-tuples" (cosets of the stabiliser of two points)."""
     if found := re.fullmatch(r"([CS])(\d+)( regular)?", name):
         kind, size, regular = found.groups()
         action = cyclic_action(int(size)) if kind == "C" else symmetric_action(int(size))

@@ -97,7 +97,12 @@ class CircuitEvaluation(ClauseWorld):
         """The batch of given circuits whose nodes have the given values."""
         n, device = len(kinds), kinds.device
         node = torch.arange(self.nodes, device=device)
-        slots = {"slot1": node[self.inputs :], "slot2": kinds + self.nodes, "slot3": wires[..., 0], "slot4": wires[..., 1]}
+        slots = {
+            "slot1": node[self.inputs :],
+            "slot2": kinds + self.nodes,
+            "slot3": wires[..., 0],
+            "slot4": wires[..., 1],
+        }
         gates = self.clause(n, self.gates, device, **slots)
         written = self.clause(n, self.nodes, device, slot4=node, slot5=values + self.first_value)
         if self.thought:

@@ -38,7 +38,8 @@ class GraphConnectivity(ClauseWorld):
     random direction), so that distances are long and no local statistic tells the answer; s is an end of a path and t
     the other end, or an end of the other path. With a chain of thought the path of s is walked: each clause
     (_, t, _, vertex, go) names the next vertex, and after the other end comes (_, _, _, t, yes/no). Clauses: edge
-    (u, _, v, _, _), question (_, t, _, s, go). Tokens: vertices, no, yes, go, the blank. truth: "walk", "target", "linked".
+    (u, _, v, _, _), question (_, t, _, s, go). Tokens: vertices, no, yes, go, the blank. truth: "walk",
+    "target", "linked".
 
     Source: Merrill and Sabharwal 2024, "A little depth goes a long way".
     """

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import BadInput, flag, integer, require
+from sandlab.random import rng as make_rng
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
 from sandlab.worlds.reasoning.actions import GroupAction, as_action
 from sandlab.worlds.reasoning.clauses import SLOTS, ClauseWorld, certain, distinct
 
-__all__ = ["BinaryLego", "Lego", "track_values"]
+__all__ = ["BinaryLego", "FixedLego", "Lego", "track_values"]
 
 
 def track_values(
@@ -105,6 +107,10 @@ class Lego(ClauseWorld):
         action = self.group_action
         names = [f"x{i}" for i in range(self.variables)] + [f"g{i}" for i in range(action.elements)]
         return [*names, *map(str, range(action.values)), "_"]
+
+    def fresh(self, **changes: Any) -> Lego:
+        """The world of fresh chains with the same parameters but for the changed ones."""
+        return Lego(**{**{each.name: getattr(self, each.name) for each in fields(Lego)}, **changes})
 
     def tables(self, device: torch.device | str) -> tuple[Tensor, Tensor]:
         """The action's table and products on a device."""
@@ -203,7 +209,7 @@ class Lego(ClauseWorld):
         return at not in predicates  # a cycle of predicates is no chain
 
     def render(self, tokens: Tensor) -> str:
-        """"x7 = g12(x3); x3 = 1"."""
+        """ "x7 = g12(x3); x3 = 1"."""
         return "; ".join(map(self._phrase, tokens.view(-1, SLOTS).tolist()))
 
     def _phrase(self, clause: list[int]) -> str:
@@ -213,8 +219,40 @@ class Lego(ClauseWorld):
 
 @register("worlds")
 @dataclass(frozen=True)
+class FixedLego(Lego):
+    """A fixed set of chains, drawn once from a seed, from which batches are drawn with replacement.
+
+    chains, seed   number of chains, and the seed of the set
+    """
+
+    chains: int = 20_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer("chains", self.chains, low=1)
+        integer("seed", self.seed, low=0)
+
+    @cached_property
+    def _pools(self) -> dict[str, Batch]:
+        return {}
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        self._check_count(n)
+        device = str(rng.device)
+        if device not in self._pools:
+            # Drawn on the CPU: the set is the same on every device.
+            self._pools[device] = super().sample(self.chains, rng=make_rng(self.seed, "chains")).to(device)
+        return self._pools[device][torch.randint(self.chains, (n,), generator=rng, device=rng.device)]
+
+
+@register("worlds")
+@dataclass(frozen=True)
 class BinaryLego(Lego):
-    """The original LEGO with signs: b = −a, c = +b, …, a = +1; the action of C_2 (Zhang et al. 2022; Huang et al. 2025, 2.2)."""
+    """The original LEGO with signs: b = −a, c = +b, …, a = +1: the action of C_2.
+
+    Source: Zhang et al. 2022; Huang et al. 2025, section 2.2.
+    """
 
     action: str | GroupAction = "C2"
 

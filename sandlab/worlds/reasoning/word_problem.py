@@ -63,7 +63,11 @@ class WordProblem(World):
         words = torch.randint(self.vocab, (n, self.length), generator=rng, device=rng.device)
         if self.balanced:
             inverse = torch.tensor([self.action.inverse(g) for g in range(self.vocab)], device=rng.device)
-            closing = inverse[self.product(words[:, :-1])] if self.length > 1 else torch.full_like(words[:, 0], self.action.identity)
+            closing = (
+                inverse[self.product(words[:, :-1])]
+                if self.length > 1
+                else torch.full_like(words[:, 0], self.action.identity)
+            )
             solved = torch.rand(n, generator=rng, device=rng.device) < 0.5
             words[:, -1] = torch.where(solved, closing, words[:, -1])
         product = self.product(words)

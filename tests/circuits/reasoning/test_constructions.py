@@ -26,7 +26,9 @@ from sandlab.worlds.reasoning.lego import Lego
 def test_ideal_features_are_b_on_the_right_pair_and_cancel_where_one_part_is_shared(name):
     action, clip = named_action(name), 7.0
     pairs = ideal_features(action, clip).pairs()
-    for j, y, g, other in itertools.product(*map(range, (action.values, action.values, action.elements, action.values))):
+    for j, y, g, other in itertools.product(
+        *map(range, (action.values, action.values, action.elements, action.values))
+    ):
         shared = int(action.array[g, y] == j) + int(other == y)
         assert float(pairs[j, y, g, other]) == pytest.approx((0.0 if shared == 1 else clip) * (1 if shared else -1))
 
@@ -47,7 +49,10 @@ def test_the_ideal_network_answers_all_five_slots_of_short_chains(name):
 
 def test_attention_of_the_ideal_network_follows_the_dilution_law():
     world, first, second = Lego("C3", variables=12, length=7, predict_blanks=True), 1.3, 0.4
-    model, batch = ideal_lego_transformer(world, first, second), Lego("C3", variables=12, length=7).sample(5, rng=rng(1))
+    model, batch = (
+        ideal_lego_transformer(world, first, second),
+        Lego("C3", variables=12, length=7).sample(5, rng=rng(1)),
+    )
     with record(model, "pattern") as cache:
         model(batch.inputs)
     for step in range(7):

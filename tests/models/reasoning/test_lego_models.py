@@ -55,9 +55,17 @@ def test_clause_vectors_are_unit_vectors_and_blanks_are_zero():
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"residual": True}, {"values": "identity"}, {"layernorm": True, "residual": True, "layers": 2}, {"predicted": 5},
-     {"positions": "learned"}, {"positions": "rotary"}, {"positions": "alibi"}],
-)  # fmt: skip
+    [
+        {},
+        {"residual": True},
+        {"values": "identity"},
+        {"layernorm": True, "residual": True, "layers": 2},
+        {"predicted": 5},
+        {"positions": "learned"},
+        {"positions": "rotary"},
+        {"positions": "alibi"},
+    ],
+)
 def test_every_option_gives_logits_and_populations_compute_each_member(change):
     config = replace(SMALL, **change)
     batch = WORLD.sample(4, rng=rng(1))

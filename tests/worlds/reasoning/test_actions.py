@@ -10,8 +10,14 @@ import pytest
 
 from sandlab import BadInput
 from sandlab.worlds.reasoning.actions import (
-    MATCHED_PAIRS, coset_action, cyclic_action, named_action, regular_action, symmetric_action, table_action,
-)  # fmt: skip
+    MATCHED_PAIRS,
+    coset_action,
+    cyclic_action,
+    named_action,
+    regular_action,
+    symmetric_action,
+    table_action,
+)
 
 ACTIONS = ["C2", "C6", "S3", "S4", "S3 regular", "S4 on 2-tuples"]
 

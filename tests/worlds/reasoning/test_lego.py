@@ -9,7 +9,7 @@ import torch
 
 from sandlab import BadInput, rng
 from sandlab.worlds.reasoning.clauses import SLOTS
-from sandlab.worlds.reasoning.lego import BinaryLego, Lego
+from sandlab.worlds.reasoning.lego import BinaryLego, FixedLego, Lego
 from sandlab.worlds.reasoning.word_problem import WordProblem
 
 WORLDS = [
@@ -42,8 +42,11 @@ def test_the_worked_instance_of_the_source_is_encoded_as_printed():
     batch = world.compose(*(torch.tensor([each]) for each in ([1, 0, 2], [2, 2], [1, 0, 2])))
     blank, g, y = world.blank, world.first_action, world.first_value
     assert batch.inputs.view(-1, SLOTS).tolist() == [
-        [0, g + 2, 1, blank, blank], [2, g + 2, 0, blank, blank], [blank] * 3 + [1, y + 1], [blank] * 3 + [0, y],
-    ]  # fmt: skip
+        [0, g + 2, 1, blank, blank],
+        [2, g + 2, 0, blank, blank],
+        [blank] * 3 + [1, y + 1],
+        [blank] * 3 + [0, y],
+    ]
     assert batch.targets.tolist() == [[0, y, 2, y + 2]]
 
 
@@ -86,7 +89,9 @@ def test_signed_texts_of_the_original_task_round_trip():
     world = BinaryLego(variables=10, length=5)
     tokens = world.sample(1, rng=rng(5)).inputs[0]
     assert torch.equal(world.parse(world.render(tokens)), tokens)
-    assert world.accepts(world.parse("b=-a; c=+b; a=+1; b=-1; c=-1")) and not world.accepts(world.parse("b=-a; a=+1; b=+1"))
+    assert world.accepts(world.parse("b=-a; c=+b; a=+1; b=-1; c=-1")) and not world.accepts(
+        world.parse("b=-a; a=+1; b=+1")
+    )
 
 
 def test_too_few_variables_are_refused():
@@ -108,7 +113,9 @@ def test_the_word_problem_is_decided_by_reversed_chains(group):
         assert (total == action.identity) == yes
     _, chain = problem.as_lego(batch.inputs, action.identity)
     assert torch.equal(chain.truth["values"][:, -1] == action.identity, solved)
-    ends = [problem.as_lego(batch.inputs, y, natural=True)[1].truth["values"][:, -1] == y for y in range(action.values - 1)]
+    ends = [
+        problem.as_lego(batch.inputs, y, natural=True)[1].truth["values"][:, -1] == y for y in range(action.values - 1)
+    ]
     assert torch.equal(torch.stack(ends).all(0), solved)
     assert 0.35 < solved.float().mean() < 0.75 and problem.optimal_loss(batch) == 0.0
 
@@ -127,3 +134,12 @@ def test_truncated_distributions_are_prefixes_of_the_whole():
     whole, part = (each.sample(6, rng=rng(7)) for each in (world, replace(world, steps=2)))
     assert torch.equal(part.inputs, whole.inputs[:, : part.inputs.shape[1]])
     assert torch.equal(part.targets, whole.targets[:, :4])
+
+
+def test_a_fixed_set_repeats_its_chains():
+    world = FixedLego("C6", variables=9, length=4, chains=30)
+    rows = {tuple(row) for row in world.sample(400, rng=rng(0)).inputs.tolist()}
+    again = {
+        tuple(row) for row in FixedLego("C6", variables=9, length=4, chains=30).sample(400, rng=rng(9)).inputs.tolist()
+    }
+    assert len(rows | again) == 30 and type(world.fresh(length=6)) is Lego

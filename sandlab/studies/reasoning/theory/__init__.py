@@ -1,0 +1,1 @@
+"""Theory of LEGO: studies without trained transformers."""

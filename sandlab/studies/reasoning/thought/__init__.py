@@ -1,0 +1,1 @@
+"""Circuits and graphs, with and without a chain of thought: studies."""
