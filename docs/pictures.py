@@ -115,6 +115,8 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
         sl.worlds.InContextDag(3, sl.worlds.skip_parents(16)).sample(1, rng=sl.rng(0)).inputs,
     ),
     "select-largest": lambda: (sl.circuits.select_largest([0.0, 1.0, 2.0], 20), _tokens(20)),
+    "compile-crasp": lambda: _compiled_crasp("dyck-1", "(()())(())"),
+    "compile-raspl": lambda: _compiled_raspl(),
     "disentangle": lambda: (_disentangled(), _tokens(12)),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
@@ -122,6 +124,19 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
 
 def _tokens(length: int, states: int = 3) -> torch.Tensor:
     return sl.worlds.InContextMarkov(states=states, length=length).sample(1, rng=sl.rng(3)).inputs
+
+
+def _compiled_crasp(name: str, word: str) -> tuple[Any, torch.Tensor]:
+    program = sl.circuits.crasp_program(name)
+    tokens = torch.tensor([[program.letters.index(letter) for letter in word]])
+    return sl.circuits.compile_crasp(program, len(word)), sl.circuits.with_beginning(tokens, len(program.letters))
+
+
+def _compiled_raspl() -> tuple[Any, torch.Tensor]:
+    """Copying: layer 1 looks one back, layer 2 finds what followed."""
+    task = sl.worlds.ProgramTask("copy-unique", 4, 4, pool=5)
+    model = sl.circuits.compile_raspl(sl.circuits.raspl_program(task), task.vocab, task.length)
+    return model, sl.circuits.with_beginning(task.sample(1, rng=sl.rng(0)).inputs, task.vocab)
 
 
 COMPUTATIONS: dict[str, tuple[str, int]] = {
@@ -222,6 +237,14 @@ MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
     "embedding-topics": (
         lambda: _gram(sl.circuits.embedding_topics(sl.worlds.MaskedStatistics(topics=5, words=4), "block").embedding),
         "word (0 is [MASK])", "word", "inner products of the embeddings with one dimension per topic",
+    ),
+    "outer-product-memory": (
+        lambda: sl.circuits.outer_product_memory(torch.arange(24), 24)(torch.arange(24).unsqueeze(-1)).detach()[:, 0],
+        "answer", "item", "what 24 items retrieve from 24 dimensions: 1 on the diagonal, and cross-talk",
+    ),
+    "parity-state-space": (
+        lambda: _probs(sl.circuits.parity_state_space(), _tokens(24, 2)),
+        "bit", "parity", "probability of an even and of an odd number of ones",
     ),
     "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
     "tabulate": (_look_up, "first argument (×20)", "second argument (×20)", "exact at whole numbers, 0 elsewhere"),

@@ -6,9 +6,9 @@
     broken = count(opened < closed)
     accept = broken == 0 and opened == closed
 
-A line names an expression; the last one is the answer at each position i. Boolean expressions: letters Q("a"), True, False,
-not, and, or, comparisons of numbers. Numbers: whole constants, count(P) = #[j ≤ i] P(j), sums, differences, whole multiples,
-and `x if P else y`. There is nothing else: no positions, no look-back, no arithmetic beyond this.
+A line names an expression; the last one is the answer at each position i. Boolean expressions: letters Q("a"), True,
+False, not, and, or, comparisons of numbers. Numbers: whole constants, count(P) = #[j ≤ i] P(j), sums, differences,
+whole multiples, and `x if P else y`. There is nothing else: no positions, no look-back, no arithmetic beyond this.
 
 Source: Yang and Chiang 2024, "Counting like transformers".
 """

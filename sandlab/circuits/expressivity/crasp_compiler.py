@@ -2,8 +2,9 @@
 
 A token that marks the beginning stands before the word. Uniform attention over the i + 1 tokens so far turns a truth
 value P into (#P)/(i + 1), and the mark itself into 1/(i + 1): numbers of the program are held divided by i + 1, which
-changes no comparison with zero. A comparison is a steep step of the feed-forward block, a conjunction one rectified unit.
-No positions are used. Two numbers that differ do so by at least 1/(i + 1), so the steps' slope must grow with the length.
+changes no comparison with zero. A comparison is a steep step of the feed-forward block, a conjunction one rectified
+unit. No positions are used. Two numbers that differ do so by at least 1/(i + 1), so the steps' slope must grow with
+the length.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ class _Compiler:
         held = self.formula(term.condition).times(bound)
         against = Held({self.one: bound}, 0).plus(held, -1.0)
         yes, no = self.number(term.yes), self.number(term.no)
-        units = [value.times(sign).plus(block, -1.0) for value, block in ((yes, against), (no, held)) for sign in (1, -1)]
+        units = [
+            value.times(sign).plus(block, -1.0) for value, block in ((yes, against), (no, held)) for sign in (1, -1)
+        ]
         return self._feed(units, [1.0] * 4, [0.0] * 4, [1.0, -1.0, 1.0, -1.0], "choice")
 
     # ------------------------------------------------------------------ where values are made
@@ -203,5 +206,3 @@ def _bound(number: Linear) -> float:
         abs(weight) * (1.0 if isinstance(term, Count) else max(_bound(term.yes), _bound(term.no)))
         for term, weight in number.terms
     )
-
-

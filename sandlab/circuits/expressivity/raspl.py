@@ -6,14 +6,16 @@
 A line names an expression, the last one is the answer at each position. Lines `def name(a, b):` define abbreviations.
 
 tokens, indices      the word, and 0, 1, 2, …
-select(k, q, op)     which positions j ≤ i have k[j] op q[i], op one of "==", "!=", "<", "<=", ">", ">="; joined with `and`
+select(k, q, op)     which positions j ≤ i have k[j] op q[i], op one of "==", "!=", "<", "<=", ">", ">="; joined with
+                     `and`
 aggr(s, v, how)      "max", "min" or "mean" of v over the selected positions, 0 when there are none
 kqv(k, q, v, op, how) = aggr(select(k, q, op), v, how)
 sel_width(s)         how many positions are selected
 where(c, x, y), and +, −, *, //, %, comparisons, `and`, `or`, `not`: position by position
 
-What makes it RASP-L rather than RASP (Zhou et al. 2023): everything is causal, and indices may only be compared, copied and
-moved by one; `check` refuses all other arithmetic on them, and tables (*, //, %) of numbers without a bound, such as counts.
+What makes it RASP-L rather than RASP (Zhou et al. 2023): everything is causal, and indices may only be compared,
+copied and moved by one; `check` refuses all other arithmetic on them, and tables (*, //, %) of numbers without a
+bound, such as counts.
 """
 
 from __future__ import annotations
@@ -316,7 +318,9 @@ class _Reader:
         parameters = [each.arg for each in function.args.args]
         if len(parameters) != len(node.args) or node.keywords:
             raise BadInput(f"line {node.lineno}: {function.name} takes {', '.join(parameters) or 'nothing'}")
-        if any(isinstance(each, ast.Call) and getattr(each.func, "id", "") == function.name for each in ast.walk(function)):
+        if any(
+            isinstance(each, ast.Call) and getattr(each.func, "id", "") == function.name for each in ast.walk(function)
+        ):
             raise BadInput(f"{function.name} calls itself: a program has a fixed length")
         given = {name: self.read(each, names) for name, each in zip(parameters, node.args)}
         scope: dict[str, Node] = {"tokens": Source("tokens"), "indices": Source("indices"), **given}
@@ -334,9 +338,9 @@ def _core(name: str, values: list[Node], words: list[str]) -> Node | None:
         return Select(((plain[0], plain[1], words[0]),))
     if name == "aggr" and isinstance(first, Select) and len(plain) == 1 and len(words) == 1 and words[0] in REDUCTIONS:
         return Aggregate(first, plain[0], words[0])
-    if name == "kqv" and len(plain) == 3 == len(values) and len(words) == 2:
-        if words[0] in COMPARISONS and words[1] in REDUCTIONS:
-            return Aggregate(Select(((plain[0], plain[1], words[0]),)), plain[2], words[1])
+    known = len(words) == 2 and words[0] in COMPARISONS and words[1] in REDUCTIONS
+    if name == "kqv" and len(plain) == 3 == len(values) and known:
+        return Aggregate(Select(((plain[0], plain[1], words[0]),)), plain[2], words[1])
     if name == "sel_width" and isinstance(first, Select) and len(values) == 1 and not words:
         return Width(first)
     if name == "where" and len(plain) == 3 == len(values) and not words:

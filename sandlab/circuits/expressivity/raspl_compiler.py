@@ -1,8 +1,9 @@
 """RASP-L programs as the weights of a transformer, for one length.
 
-Every value is one-hot over the numbers it can take, found by following the program (the idea of Tracr). A selection is a
-bilinear score of one-hot keys and queries; the largest or smallest selected value wins by a small extra score; a width is
-read off the weight that is left for a mark before the word; a map position by position is one unit per pair of arguments.
+Every value is one-hot over the numbers it can take, found by following the program (the idea of Tracr). A selection
+is a bilinear score of one-hot keys and queries; the largest or smallest selected value wins by a small extra score; a
+width is read off the weight that is left for a mark before the word; a map position by position is one unit per pair
+of arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from torch import Tensor
 
 from sandlab.circuits.builder import CircuitBuilder, Head
 from sandlab.circuits.expressivity.crasp_compiler import with_beginning
-from sandlab.circuits.expressivity.raspl import OPERATORS, Aggregate, Map, Number, RaspL, Select, Sequence_, Source, Width, apply
+from sandlab.circuits.expressivity.raspl import (
+    OPERATORS,
+    Aggregate,
+    Map,
+    Number,
+    RaspL,
+    Select,
+    Sequence_,
+    Source,
+    Width,
+    apply,
+)
 from sandlab.circuits.gadgets import Network, interpolate
 from sandlab.circuits.targets import to_transformer
 from sandlab.errors import BadInput, integer
@@ -46,9 +58,10 @@ class OneHot:
 def compile_raspl(program: RaspL, vocab: int, length: int) -> Transformer:
     """A transformer (float64) that gives the program's answer, a class, at each position of words of up to `length`.
 
-    Compiled are programs with selections, "max", "min", widths, maps and `where`; a "mean" has no finite set of values
-    and is refused. Inputs have the mark of the beginning before the word (`with_beginning`). Legal programs and those with
-    arithmetic on indices are compiled alike: at one length a table says everything, and only its size tells them apart.
+    Compiled are programs with selections, "max", "min", widths, maps and `where`; a "mean" has no finite set of
+    values and is refused. Inputs have the mark of the beginning before the word (`with_beginning`). Legal programs
+    and those with arithmetic on indices are compiled alike: at one length a table says everything, and only its size
+    tells them apart.
 
     Source: Zhou et al. 2023 (RASP-L); Lindner et al. 2023 (Tracr); Weiss, Goldberg and Yahav 2021 (RASP).
     """
@@ -122,7 +135,12 @@ class _Compiler:
         return self._feed(units, results, max(part.ready for part in (condition, yes, no)), "where", together=2)
 
     def _feed(
-        self, units: Sequence[Sequence[int]], results: Sequence[int] | np.ndarray, ready: int, name: str, together: int = 0
+        self,
+        units: Sequence[Sequence[int]],
+        results: Sequence[int] | np.ndarray,
+        ready: int,
+        name: str,
+        together: int = 0,
     ) -> OneHot:
         """A unit for each list of channels, written to the channel of its result.
 

@@ -91,7 +91,7 @@ def memory_accuracies(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(training.steps, 1))
     for _ in range(training.steps):
         optimizer.zero_grad()
-        _loss(_logits(keys, answers, weights, used), used).backward()  # type: ignore[no-untyped-call]
+        _loss(_logits(keys, answers, weights, used), used).backward()
         optimizer.step()
         schedule.step()
     with torch.no_grad():

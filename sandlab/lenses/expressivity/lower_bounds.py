@@ -1,4 +1,4 @@
-"""How much two halves of a word must exchange: exact bounds from the table of a function, and what follows for models."""
+"""How much two halves of a word must exchange: exact bounds from the table of a function, and what models need."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from sandlab.errors import integer
+from sandlab.errors import BadInput, integer, nearest
 from sandlab.registry import register
 
 __all__ = ["CommunicationBounds", "bounds_of", "communication_table", "model_sizes"]
-
-FUNCTIONS: dict[str, Callable[[int], Int[np.ndarray, "alice bob"]]] = {}
 
 
 def _bits(size: int) -> Int[np.ndarray, "word size"]:
@@ -45,7 +43,7 @@ def _equality(size: int) -> np.ndarray:
     return np.eye(2**size, dtype=int)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[int], Int[np.ndarray, "alice bob"]]] = {
     "disjointness": _disjointness,
     "index": _index,
     "equality": _equality,
@@ -76,8 +74,6 @@ def bounds_of(function: str, size: int) -> CommunicationBounds:
     """
     integer("size", size, low=1, high=12, hint="the table has 2ⁿ rows")
     if function not in FUNCTIONS:
-        from sandlab.errors import BadInput, nearest
-
         raise BadInput(f"no function called {function!r}: {nearest(function, FUNCTIONS) or list(FUNCTIONS)}")
     table = FUNCTIONS[function](size)
     rows = len(np.unique(table, axis=0))

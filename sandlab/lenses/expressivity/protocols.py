@@ -34,7 +34,8 @@ FULL_PRECISION = 64
 def quantise(values: Tensor, bits: int) -> Tensor:
     """Each number rounded to one of 2^bits equally spaced levels between the smallest and the largest of its column.
 
-    The range (over the first axis, the examples) is part of what both parties know. At 64 bits numbers stay as they are.
+    The range (over the first axis, the examples) is part of what both parties know. At 64 bits numbers stay as they
+    are.
     """
     integer("bits", bits, low=0, high=FULL_PRECISION)
     if bits >= 52:

@@ -1,19 +1,19 @@
 """The number of facts a one-layer transformer stores is proportional to its weights, in heads or in the MLP.
 
-A subject and a relation stand among noise; the answer is the attribute a*(s, r). One attention layer (H heads of width
-d_h) and a feed-forward block (m hidden units) read the last token; token and answer vectors are random and frozen.
-Sufficient for all S·R facts (up to logarithms): with the feed-forward block H·d_h ≳ S + R and m·d ≳ S·R; with attention
-alone d ≳ R + D and H·d_h ≳ S. So facts may be kept in the values of many heads or in a wide feed-forward block, and their
-number grows linearly with the 4·H·d_h·d + 2·m·d weights.
+A subject and a relation stand among noise; the answer is the attribute a*(s, r). One attention layer (H heads of
+width d_h) and a feed-forward block (m hidden units) read the last token; token and answer vectors are random and
+frozen. Sufficient for all S·R facts (up to logarithms): with the feed-forward block H·d_h ≳ S + R and m·d ≳ S·R; with
+attention alone d ≳ R + D and H·d_h ≳ S. So facts may be kept in the values of many heads or in a wide feed-forward
+block, and their number grows linearly with the 4·H·d_h·d + 2·m·d weights.
 
-**Set-up.** Random facts, Adam with a cosine schedule on fresh batches. *Grid*: accuracy over (H·d_h, m) for one number of
-facts. *Capacity*: a family of models that grows in all directions (H·d_h = 2d, m = 2d), each with several numbers of facts
-S·R, S = R; its capacity is the largest number of facts up to which 99 % are right at every tried size. Quick: S = R = 8,
-D = 4, sequences of 8 tokens, 1000 steps of 256. Full: the source's S = R = 32, D = 8, 64 noise tokens, length 32, width
-32, 16384 steps of 1024.
+**Set-up.** Random facts, Adam with a cosine schedule on fresh batches. *Grid*: accuracy over (H·d_h, m) for one
+number of facts. *Capacity*: a family of models that grows in all directions (H·d_h = 2d, m = 2d), each with several
+numbers of facts S·R, S = R; its capacity is the largest number of facts up to which 99 % are right at every tried
+size. Quick: S = R = 8, D = 4, sequences of 8 tokens, 1000 steps of 256. Full: the source's S = R = 32, D = 8, 64
+noise tokens, length 32, width 32, 16384 steps of 1024.
 
-**In the figure.** Left: accuracy on the grid. Right: accuracy against facts per weight, for each size of the family; the
-curves fall together where capacity is proportional to size.
+**In the figure.** Left: accuracy on the grid. Right: accuracy against facts per weight, for each size of the family;
+the curves fall together where capacity is proportional to size.
 """
 
 from __future__ import annotations
@@ -195,7 +195,9 @@ def table(results: Results) -> dict[str, Rows]:
 @study.figure
 def accuracy(results: Results) -> Figure:
     figure, axes = figures.new(2, width=4.8, height=3.6, title="Heads or hidden units: either can hold the facts")
-    figures.heatmap(axes[0], results.grid.mean(-1), x="hidden units m", y="width of all heads", low=0, high=1, numbers=True)
+    figures.heatmap(
+        axes[0], results.grid.mean(-1), x="hidden units m", y="width of all heads", low=0, high=1, numbers=True
+    )
     axes[0].set_xticks(range(len(results.hidden)), [str(each) for each in results.hidden])
     axes[0].set_yticks(range(len(results.inner)), [str(each) for each in results.inner])
     axes[0].set_title("accuracy")
@@ -205,5 +207,3 @@ def accuracy(results: Results) -> Figure:
     axes[1].set(xscale="log", xlabel="facts per weight", ylabel="accuracy", ylim=(0, 1.03), title="growing models")
     axes[1].legend(loc="lower left")
     return figure
-
-

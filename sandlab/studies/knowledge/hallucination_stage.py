@@ -1,18 +1,19 @@
 """On its way to the facts a model passes a stage at which it knows the relation and invents the attribute.
 
 A sequence mentions a subject s and a relation r among noise; the answer is the attribute a*(s, r), one of the D that
-belong to r. Linear attention on one-hot tokens, logits_a = Σ_t w_KQ(z_t) W_OV(a, z_t), is trained by gradient descent from
-equal small weights. Gradient flow is known to reach zero loss. The loss gets there in three stages: log DR (nothing is
-known), log D (the relation is known: the model answers p(a | r), fluent and wrong with probability 1 − 1/D), 0.
+belong to r. Linear attention on one-hot tokens, logits_a = Σ_t w_KQ(z_t) W_OV(a, z_t), is trained by gradient descent
+from equal small weights. Gradient flow is known to reach zero loss. The loss gets there in three stages: log DR
+(nothing is known), log D (the relation is known: the model answers p(a | r), fluent and wrong with probability 1 −
+1/D), 0.
 
-**Set-up.** Structured facts (subject s has attribute ⌊sD/S⌋ in every relation), all weights 10⁻⁵, plain gradient descent
-with rate 0.1 on fresh batches of 256. Quick: S = 8, R = 2, D = 4, ten noise tokens, length 16, 4096 steps. Full: S = 16,
-R = 4, D = 8, twenty noise tokens, length 32, batches of 1024, 8192 steps. All seeds start from the same weights: they
-differ in their data alone. The stage is the longest run of evaluations with a relation loss below 0.05 and a total loss
-within 5 % of log D.
+**Set-up.** Structured facts (subject s has attribute ⌊sD/S⌋ in every relation), all weights 10⁻⁵, plain gradient
+descent with rate 0.1 on fresh batches of 256. Quick: S = 8, R = 2, D = 4, ten noise tokens, length 16, 4096 steps.
+Full: S = 16, R = 4, D = 8, twenty noise tokens, length 32, batches of 1024, 8192 steps. All seeds start from the same
+weights: they differ in their data alone. The stage is the longest run of evaluations with a relation loss below 0.05
+and a total loss within 5 % of log D.
 
-**In the figure.** Total loss, the part that the relation explains (−log of the mass on the attributes of r) and the part
-that the subject explains (−log of the mass on answers of the right place within their relation).
+**In the figure.** Total loss, the part that the relation explains (−log of the mass on the attributes of r) and the
+part that the subject explains (−log of the mass on answers of the right place within their relation).
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@ argmax_y u_yᵀF(e_x) = f*(x) for all items. The linear memory F(z) = Wz has d²
 2md. Counting bits, no memory holds more than about as many associations as it has weights; the theorem says that both
 reach this up to logarithms, while one-hot vectors of d coordinates hold d.
 
-**Set-up.** Adam on all items at once with cross-entropy and a cosine schedule, fresh vectors and weights for every trial;
-a table is held when 99 % of its items are right. The capacity of a seed is found by bisection, all seeds of a size at
-once, to 3 %. Quick: 400 steps with rate 0.05, d from 8 to 32. Full: the source's 4096 steps for linear memories up to
-d = 256 and 32768 for perceptrons. A reduced number of steps finds a smaller capacity, not a larger one. Outer products
-W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured beside them.
+**Set-up.** Adam on all items at once with cross-entropy and a cosine schedule, fresh vectors and weights for every
+trial; a table is held when 99 % of its items are right. The capacity of a seed is found by bisection, all seeds of a
+size at once, to 3 %. Quick: 400 steps with rate 0.05, d from 8 to 32. Full: the source's 4096 steps for linear
+memories up to d = 256 and 32768 for perceptrons. A reduced number of steps finds a smaller capacity, not a larger
+one. Outer products W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured beside them.
 
-**What was learnt.** At d = 8 to 32 the slope of log N alone is about 0.76: capacities of 16 to 134 follow N log N ∝ d², whose
-own slope in log N is 1/(1 + 1/log N) ≈ 0.8 there. The claim on N log N, the source's reference line, was added after this
-had been seen; the claim on N alone stays. A search that began at two items gave one perceptron of 8 × 8 the capacity 1, since
-both items' units were dead; it now begins in the middle.
+**What was learnt.** At d = 8 to 32 the slope of log N alone is about 0.76: capacities of 16 to 134 follow N log N ∝
+d², whose own slope in log N is 1/(1 + 1/log N) ≈ 0.8 there. The claim on N log N, the source's reference line, was
+added after this had been seen; the claim on N alone stays. A search that began at two items gave one perceptron of 8
+× 8 the capacity 1, since both items' units were dead; it now begins in the middle.
 
 **In the figure.** Capacity against the number of weights that the theorem counts; dotted, one item per weight.
 """

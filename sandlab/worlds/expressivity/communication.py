@@ -167,8 +167,8 @@ class IndexProblem(World):
     form   "induction": a_1 w_1 a_2 w_2 … a_n w_n a_i, so that an induction head answers; "plain": w_1 … w_n i
     order  of the markers: "fixed" (a_1, a_2, …) or "shuffled" in each word
 
-    Tokens: the two bits, then n markers. One answer, at the end. truth["index"]: i from 0. One message from Alice needs n
-    bits; with the induction form this is why one attention layer needs H·m·p = Ω(n).
+    Tokens: the two bits, then n markers. One answer, at the end. truth["index"]: i from 0. One message from Alice
+    needs n bits; with the induction form this is why one attention layer needs H·m·p = Ω(n).
 
     Source: Kremer, Nisan and Ron 1999; Sanford, Hsu and Telgarsky 2024, "One-layer transformers fail to solve the
     induction heads task".

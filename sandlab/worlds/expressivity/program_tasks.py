@@ -33,9 +33,11 @@ class ProgramTask(World):
                 addition        a_0 … a_{n−1} + b_0 … b_{n−1} # s_0 … s_n $, least digit first
                 addition-hints  the same with a marker before each digit, h_k a_k …, from a random stretch of markers
     shortest, longest   the size n is uniform between them, for each example
-    symbols_given   letters, or the base of the digits (None: 2 for bits, digits and copy-repeat, 5 for mode, else `pool`)
+    symbols_given   letters, or the base of the digits (None: 2 for bits, digits and copy-repeat, 5 for mode, else
+                    `pool`)
     pool        letters of count, copy-unique and sort; markers of addition-hints (at least the longest size ever used)
-    room        length of the sequences is that of size `room` (None: longest), so that short and long tasks fit one model
+    room        length of the sequences is that of size `room` (None: longest), so that short and long tasks fit one
+                model
 
     Tokens: letters, then # and $, then + and the markers where they are used. The loss counts the answer and $. The
     input is padded with $.

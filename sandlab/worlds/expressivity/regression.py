@@ -25,8 +25,8 @@ class InContextRegression(World):
     noise     σ, standard deviation of the noise
     spread    τ: the signal ⟨w, x⟩ has variance τ²
 
-    Targets are real, counted at the tokens x_k. The Bayes-optimal prediction is ridge regression on the examples so far,
-    ŷ_k = x_kᵀ(XᵀX + λI)⁻¹Xᵀy with λ = dσ²/τ². truth["weights"]: w.
+    Targets are real, counted at the tokens x_k. The Bayes-optimal prediction is ridge regression on the examples so
+    far, ŷ_k = x_kᵀ(XᵀX + λI)⁻¹Xᵀy with λ = dσ²/τ². truth["weights"]: w.
 
     Source: Garg et al. 2022, "What can transformers learn in-context?"; Akyürek et al. 2022.
     """
@@ -57,11 +57,10 @@ class InContextRegression(World):
 
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
-        options = {"generator": rng, "device": rng.device}
-        weights = torch.randn(n, self.dim, **options) * (self.spread / self.dim**0.5)  # type: ignore[arg-type]
-        x = torch.randn(n, self.pairs, self.dim, **options)  # type: ignore[arg-type]
+        weights = torch.randn(n, self.dim, generator=rng, device=rng.device) * (self.spread / self.dim**0.5)
+        x = torch.randn(n, self.pairs, self.dim, generator=rng, device=rng.device)
         y = (x @ weights.unsqueeze(-1)).squeeze(-1)
-        y = y + self.noise * torch.randn(n, self.pairs, **options)  # type: ignore[arg-type]
+        y = y + self.noise * torch.randn(n, self.pairs, generator=rng, device=rng.device)
         inputs = x.new_zeros(n, self.pairs, 2, self.features)
         inputs[:, :, 0, : self.dim], inputs[:, :, 1, self.dim] = x, y
         targets = torch.stack([y, torch.zeros_like(y)], -1).flatten(1)
@@ -80,7 +79,9 @@ class InContextRegression(World):
         wrong = predictions.squeeze(-1).double() - batch.targets.double()
         return float(0.5 * wrong.square()[..., batch.mask].mean())
 
-    def errors(self, predictions: Float[Tensor, "*member example time 1"], batch: Batch) -> Float[Tensor, "*member pair"]:
+    def errors(
+        self, predictions: Float[Tensor, "*member example time 1"], batch: Batch
+    ) -> Float[Tensor, "*member pair"]:
         """Mean squared error of each y_k, by the number of examples seen before it."""
         wrong = predictions.squeeze(-1).double() - batch.targets.double()
         return wrong.square()[..., ::2].mean(-2)

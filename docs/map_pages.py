@@ -1,0 +1,214 @@
+"""The map of the field as pages: sandboxes against questions, theorem cards, bibliography, ladder of classes.
+
+    python docs/map_pages.py               write docs/map.md, theorems.md, bibliography.md and circuit-classes.md
+    python docs/map_pages.py check C13     check a theorem now (or a rung: check NC¹)
+    python docs/map_pages.py cell parity learn     what the registry holds for a sandbox and a question
+
+The data are docs/map/*.toml.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+QUESTIONS = ("represent", "learn", "generalise")
+ROOMS = ("worlds", "models", "circuits", "lenses", "decoding", "learning")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """One row of the map: a sandbox, the models used on it, and the places for each question."""
+
+    id: str
+    models: tuple[str, ...]
+    represent: tuple[str, ...]
+    learn: tuple[str, ...]
+    generalise: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A statement that a test checks; tag: S stated, K reconstructed, V derived and checked."""
+
+    id: str
+    statement: str
+    reference: str
+    tag: str
+    check: str
+
+    @property
+    def command(self) -> str:
+        return f"python docs/map_pages.py check {self.id}"
+
+
+@dataclass(frozen=True)
+class Reference:
+    key: str
+    who: str
+    year: int
+    title: str
+    at: tuple[str, ...]
+
+
+def sandboxes() -> list[Sandbox]:
+    rows = _read("sandboxes")["sandbox"]
+    return [Sandbox(row["id"], tuple(row["models"]), *(tuple(row[question]) for question in QUESTIONS)) for row in rows]
+
+
+def theorems() -> list[Theorem]:
+    return [Theorem(**row) for row in _read("theorems")["theorem"]]
+
+
+def references() -> list[Reference]:
+    return [Reference(**{**row, "at": tuple(row["at"])}) for row in _read("references")["reference"]]
+
+
+def registry() -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """(data, model, question) → constructions, experiments and theorem cards; cells without any are left out."""
+    return {
+        (box.id, model, question): places
+        for box in sandboxes()
+        for model in box.models
+        for question in QUESTIONS
+        if (places := getattr(box, question))
+    }
+
+
+def _read(name: str) -> dict:
+    return tomllib.loads((DOCS / "map" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------------- pages
+
+
+def pages() -> dict[str, str]:
+    """File → text."""
+    return {
+        "map.md": _map(),
+        "theorems.md": _theorems(),
+        "bibliography.md": _bibliography(),
+        "circuit-classes.md": _classes(),
+    }
+
+
+def _map() -> str:
+    head = (
+        "# The map\n\nSandboxes against the three questions of the tutorial: can a model *represent* the solution, "
+        "how does it *learn* it,\nand how does it *generalise*? Each cell leads to constructions, experiments and "
+        "[theorem cards](theorems.md).\n\n"
+        "| sandbox | models | represent | learn | generalise |\n|---|---|---|---|---|\n"
+    )
+    rows = [
+        f"| `{box.id}` | {', '.join(box.models)} | "
+        + " | ".join("<br>".join(_link(place) for place in getattr(box, question)) for question in QUESTIONS)
+        + " |"
+        for box in sandboxes()
+    ]
+    filled = sum(bool(getattr(box, question)) for box in sandboxes() for question in QUESTIONS)
+    total = len(QUESTIONS) * len(sandboxes())
+    return f"{head}{chr(10).join(rows)}\n\n{filled} of {total} cells are filled.\n"
+
+
+def _theorems() -> str:
+    known = {reference.key: reference for reference in references()}
+    tags = {"S": "stated in the source", "K": "reconstructed from the paper", "V": "derived and checked numerically"}
+    cards = []
+    for theorem in theorems():
+        cited = known[theorem.reference]
+        cards.append(
+            f"## {theorem.id}\n\n{theorem.statement}.\n\n"
+            f"Source: {cited.who} {cited.year}, *{cited.title}* ({tags[theorem.tag]}).\n\n"
+            f"Check now: `{theorem.command}`\n"
+        )
+    return "# Theorem cards\n\nStatements that a program checks, each with the command that does it.\n\n" + "\n".join(
+        cards
+    )
+
+
+def _bibliography() -> str:
+    rows = [
+        f"| {each.who} {each.year} | {each.title} | {'<br>'.join(_link(place) for place in each.at)} |"
+        for each in sorted(references(), key=lambda each: (each.who.lower(), each.year, each.title))
+    ]
+    used = sum(bool(each.at) for each in references())
+    return (
+        "# Bibliography\n\nThe references of the tutorial and a few that its sandboxes need, with what implements "
+        f"them here. {used} of\n{len(references())} are implemented; the others are background.\n\n"
+        "| who | title | here |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
+
+
+def _classes() -> str:
+    from sandlab.lenses.expressivity.circuit_classes import circuit_class_table
+
+    parts = [
+        f"## {rung.name}\n\n{rung.meaning[0].upper()}{rung.meaning[1:]}.\n\n"
+        f"- Problems: {'; '.join(rung.problems)}.\n- Models: {'; '.join(rung.models)}.\n"
+        f"- Sources: {'; '.join(rung.sources)}.\n"
+        + (f"- Above the rung below if {rung.assumption}.\n" if rung.assumption else "")
+        + f"\nCheck now: `python docs/map_pages.py check {rung.name.split()[0]}` ({rung.checked}).\n"
+        for rung in circuit_class_table()
+    ]
+    return (
+        "# The ladder of circuit classes\n\nAC⁰ ⊂ ACC⁰ ⊆ TC⁰ ⊆ NC¹ ⊆ L ⊆ NL ⊆ P. All of it is asymptotic, and most "
+        "separations are conjectures: at a fixed\nlength every task is finite and small instances may be solved by "
+        "less.\n\n" + "\n".join(parts)
+    )
+
+
+def _link(place: str) -> str:
+    """A place as a link to its page, or as code."""
+    kind, _, rest = place.partition(":")
+    if kind == "theorem":
+        return f"[{rest}](theorems.md#{rest.lower()})"
+    if kind == "study":
+        return f"[{rest}](studies/{rest}.md)"
+    if kind == "claim":
+        return f"[{rest}](studies/{rest.rpartition('.')[0]}.md)"
+    room = kind.split(".")[1]
+    return f"[{rest}](reference/{room}.md)" if room in ROOMS else f"`{rest}`"
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def check(name: str) -> int:
+    """Run the test of a theorem card, or the check of a rung; 0 when it passes."""
+    found = [theorem for theorem in theorems() if theorem.id == name]
+    if found:
+        return subprocess.call([sys.executable, "-m", "pytest", "-q", found[0].check], cwd=DOCS.parent)
+    from sandlab.lenses.expressivity.circuit_classes import check_rung, circuit_class_table
+
+    rungs = [rung.name for rung in circuit_class_table() if rung.name.split()[0] == name]
+    if not rungs:
+        sys.exit(f"no theorem or class called {name!r}: there are {', '.join(theorem.id for theorem in theorems())}")
+    passed = check_rung(rungs[0])
+    sys.stdout.write(f"{rungs[0]}: {'holds' if passed else 'fails'}\n")
+    return 0 if passed else 1
+
+
+def cell(data: str, question: str) -> int:
+    """Print what the registry holds for a sandbox and a question, model by model."""
+    for (box, model, asked), places in registry().items():
+        if box == data and asked == question:
+            sys.stdout.write(f"{box} × {model} × {asked}: {', '.join(places)}\n")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["check"] and len(arguments) == 2:
+        return check(arguments[1])
+    if arguments[:1] == ["cell"] and len(arguments) == 3:
+        return cell(arguments[1], arguments[2])
+    for file, text in pages().items():
+        (DOCS / file).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
