@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
-__all__ = ["MARKS", "finding_rows", "print_json", "print_table", "text_number"]
+__all__ = ["MARKS", "documents_alone", "finding_rows", "print_json", "print_table", "text_number"]
 
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
 _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
@@ -17,11 +19,34 @@ _WIDTH_WITHOUT_TERMINAL = 120
 _WIDEST = {"claim": 40, "verdict": 14}
 
 
+_documents: TextIO | None = None  # None: stdout
+
+
+@contextmanager
+def documents_alone(wanted: bool) -> Iterator[None]:
+    """Keep stdout for JSON documents: whatever else is printed (by a job, by Ray, by C code) goes to stderr."""
+    global _documents
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as _documents:
+            yield
+    finally:
+        _documents = None
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def print_json(value: Any, *, compact: bool = False) -> None:
     """One JSON document on stdout; `compact` for long lists of numbers."""
     from sandlab.lab._store.plain import plain
 
-    print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False))
+    print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False), file=_documents)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:

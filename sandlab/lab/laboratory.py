@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import typing
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -28,12 +28,16 @@ _TRIES = 8
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 _GLANCE = 0.2
+_ASK = 3.0  # seconds from one look at who holds what to the next
 _GRACE = 30.0  # seconds after the end of the budget for trainings to save themselves
 
 
 @dataclass
 class Progress:
-    """How far one `map` is: jobs in all, done here or found, running, tried again, and the executor's own numbers."""
+    """How far one `map` is: jobs in all, done here or found, running, tried again, and the executor's own numbers.
+
+    elsewhere   who computes jobs that this run waits for: holder of their locks → how many
+    """
 
     label: str
     total: int
@@ -42,6 +46,7 @@ class Progress:
     running: int = 0
     failed: int = 0
     status: dict[str, int] = field(default_factory=dict)
+    elsewhere: dict[str, int] = field(default_factory=dict)
 
     @property
     def details(self) -> str:
@@ -50,6 +55,7 @@ class Progress:
         extra += [f"{self.cached} from the store"] if self.cached else []
         extra += [f"{self.running} running"] if self.running else []
         extra += [f"{self.failed} failed and tried again"] if self.failed else []
+        extra += [f"{count} being computed by {holder}" for holder, count in self.elsewhere.items()]
         return ", ".join(extra)
 
     def __str__(self) -> str:
@@ -120,6 +126,7 @@ class _Round:
         self.tries: dict[str, int] = {}
         self.not_before: dict[str, float] = {}
         self.unfinished = 0
+        self._asked = time.monotonic()
         self.progress = Progress(label, len(tasks))
         for key in tasks:
             self._look(key)
@@ -144,7 +151,7 @@ class _Round:
                     self._take(each, outcome)
                 if self.running and self._time_is_over(_GRACE):
                     self._give_up()
-                if started or self.progress.status != self.executor.status():
+                if started or self.progress.status != self.executor.status() or self._waits_for_others():
                     self._show()
         except BaseException:
             self.executor.abandon()
@@ -156,6 +163,15 @@ class _Round:
         if left:
             raise OutOfTime(f"{left} of {self.progress.total} jobs of {self.progress.label} are left")
         return self.results
+
+    def _waits_for_others(self) -> bool:
+        """Whether there is something new to say of runs that hold what this one waits for; looked at now and then."""
+        if self.running or time.monotonic() - self._asked < _ASK:
+            return False
+        self._asked = time.monotonic()
+        holders = [self.lab.store.cache.lock(each.key).holder() for each in self.waiting]
+        self.progress.elsewhere = dict(Counter(holder for holder in holders if holder))
+        return True
 
     def _time_is_over(self, grace: float = 0.0) -> bool:
         left = self.lab.seconds_left
@@ -242,5 +258,7 @@ class _Round:
 
     def _show(self) -> None:
         self.progress.running = len(self.running)
+        if self.running:
+            self.progress.elsewhere = {}
         self.progress.status = self.executor.status()
         self.lab.progress(self.progress)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sandlab.errors import BadInput, choice, integer, number
+from sandlab.checking import checked_types
+from sandlab.errors import BadInput, choice, integer, number, shown
 from sandlab.lab._exec.executors import Executor, executor
-from sandlab.lab._exec.jobs import canonical
+from sandlab.lab._exec.jobs import canonical, libraries
 from sandlab.lab._exec.sources import code_version, module_version
 from sandlab.lab._store.codec import Payload, decode, encode
 from sandlab.lab._store.environment import environment
@@ -25,7 +26,7 @@ from sandlab.lab.laboratory import Laboratory, Progress
 from sandlab.progress import ProgressBar
 from sandlab.registry import get
 from sandlab.studies.claims import Finding
-from sandlab.studies.study import AnyStudy, Outcome
+from sandlab.studies.study import AnyStudy, Outcome, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +76,7 @@ class Report:
         return summary(self)
 
 
+@checked_types
 def run(
     name: str | AnyStudy,
     preset: str = "quick",
@@ -100,6 +102,8 @@ def run(
     progress  a function called with each `Progress`; by default lines or a bar on the terminal, False for silence
     """
     study: AnyStudy = get("studies", name) if isinstance(name, str) else name
+    if not isinstance(study, Study):
+        raise BadInput(f"name must be that of a study, or a study, got {shown(name)}: see `sandlab list studies`")
     if judge_only:
         return rejudge(study, preset, Store.open(store))
     config = study.config(preset, **_changes(study, preset, settings or {}, seeds))
@@ -109,7 +113,8 @@ def run(
     opened = Store.open(store)
     code = module_version(study.__module__)
     label = preset if config == study.presets[preset] else "custom"
-    identity = {"study": study.name, "preset": label, "config": canonical(config), "device": device, "code": code}
+    what = {"study": study.name, "preset": label, "config": canonical(config), "device": device}
+    identity = {**what, "code": code, "libraries": libraries()}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)

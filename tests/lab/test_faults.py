@@ -196,3 +196,22 @@ def _warns(expected: bool):
     import contextlib
 
     return pytest.warns(Damaged, match="computed again") if expected else contextlib.nullcontext()
+
+
+def test_a_run_that_waits_names_the_holder_and_says_that_it_is_stopped(drive, tmp_path):
+    """D14."""
+    settings = {"seeds": 2, "pause": 4.0}
+    holder = drive.start("local", **settings)
+    drive.wait_for(lambda: len(drive.lines("start")) >= 1, holder)
+    os.kill(holder.pid, signal.SIGSTOP)
+    told: list[str] = []
+
+    def listen(progress):
+        told.append(str(progress))
+        if "which is stopped" in told[-1]:
+            os.kill(holder.pid, signal.SIGCONT)
+
+    report = sl.run(uniform, store=drive.store, settings=settings, progress=listen)
+    drive.finish(holder)
+    assert any(f"1 being computed by process {holder.pid} on" in line and "which is stopped" in line for line in told)
+    assert report.metrics == sl.run(uniform, store=drive.store, settings=settings).metrics

@@ -1,7 +1,8 @@
 """Jobs on Ray: embedded in this machine, or on a cluster that is joined.
 
 The driver alone writes the store; a worker only computes and sends the bytes of its result back. What a lost node was
-computing is reported as a passing failure, and the laboratory sends it out again after a pause.
+computing is reported as a passing failure, and the laboratory sends it out again after a pause. A head that no longer
+answers ends the run with a sentence, long before Ray itself gives up.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from sandlab.lab._exec.jobs import Done, Failed, Resources, Task, execute_elsewh
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._store.plain import Facts
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "ClusterLost"]
 
 _FRESH_FOR = 1.0  # seconds for which the list of nodes is believed
+_PATIENCE = 10.0  # seconds without an answer after which the head is believed to be lost
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # and empty settings
+
+
+class ClusterLost(RuntimeError):
+    """The head of the cluster no longer answers. Nothing more can be asked of Ray in this process."""
 
 
 class Cluster:
@@ -45,9 +52,11 @@ class Cluster:
         self._in_flight: dict[Any, Task] = {}
         self._nodes: list[Facts] = []
         self._seen = -_FRESH_FOR
+        self._lost, self._answered = False, time.monotonic()
         self._mine = not ray.is_initialized()
         if self._mine:
             self._connect(address)
+        self._head = self._address_of_head(address)
         self._execute = ray.remote(max_retries=0)(_compute)
 
     @property
@@ -64,22 +73,28 @@ class Cluster:
         self._in_flight[self._execute.options(**asked).remote(parcel, sys.path)] = task
 
     def collect(self, timeout: float) -> list[Outcome]:
+        self._listen()
         waiting = list(self._in_flight)
-        first, _ = self.ray.wait(waiting, num_returns=1, timeout=timeout)
-        ready = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)[0] if first else []
+        try:
+            first, _ = self.ray.wait(waiting, num_returns=1, timeout=timeout)
+            ready = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)[0] if first else []
+        except ConnectionError as problem:
+            raise self._gone(str(problem)) from problem
         return [(self._in_flight.pop(reference), self._outcome(reference)) for reference in ready]
 
     def status(self) -> dict[str, int]:
         return {"nodes": len(self._alive())}
 
     def abandon(self) -> None:
+        if self._lost:  # every call to Ray would wait for the head
+            self._in_flight.clear()
         for reference in self._in_flight:
             self.ray.cancel(reference, force=True)
         self._in_flight.clear()
 
     def close(self) -> None:
         self.abandon()
-        if self._mine:
+        if self._mine and not self._lost:
             self.ray.shutdown()
 
     def _connect(self, address: str | None) -> None:
@@ -92,6 +107,32 @@ class Cluster:
             _knock(address or os.environ["RAY_ADDRESS"])
         place = address.removeprefix("ray:") if address and not address.startswith("ray://") else address
         self.ray.init(address=place, **options)
+
+    def _address_of_head(self, address: str | None) -> str:
+        """Where the head listens: the client's port, or the address that the runtime knows."""
+        if address is not None and address.startswith("ray://"):
+            return address.removeprefix("ray://")
+        return str(self.ray.get_runtime_context().gcs_address)
+
+    def _listen(self) -> None:
+        """Knock at the head every second; raise when it has not answered for some time."""
+        now = time.monotonic()
+        if now - self._answered < _FRESH_FOR:
+            return
+        try:
+            host, _, port = self._head.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=1.0).close()
+            self._answered = time.monotonic()
+        except OSError as problem:
+            if time.monotonic() - self._answered >= _PATIENCE:
+                raise self._gone(str(problem)) from problem
+
+    def _gone(self, why: str) -> ClusterLost:
+        self._lost = True
+        return ClusterLost(
+            f"the head of the Ray cluster at {self._head} no longer answers ({why}): what was finished is kept; start "
+            "the cluster again and give the same command, or give it with --on processes"
+        )
 
     def _outcome(self, reference: Any) -> Done | Failed:
         errors = self.ray.exceptions
@@ -109,23 +150,31 @@ class Cluster:
             raise BadInput(f"no node of the cluster has {asked.cpus} CPUs, {asked.gpus} GPUs, {asked.memory:g} bytes")
 
     def _alive(self) -> list[Facts]:
-        if time.monotonic() - self._seen >= _FRESH_FOR:
+        answers = time.monotonic() - self._answered < 2 * _FRESH_FOR
+        if time.monotonic() - self._seen >= _FRESH_FOR and (answers or not self._nodes):
             self._nodes = [node for node in self.ray.nodes() if node["Alive"]]
             self._seen = time.monotonic()
         return self._nodes
 
 
 def _knock(address: str) -> None:
-    """Refuse an address where nobody listens: Ray itself would try for many minutes."""
+    """Refuse an address where nobody listens, or somebody else does: Ray itself would try for many minutes."""
     host, colon, port = address.removeprefix("ray:").removeprefix("//").rpartition(":")
     if address.endswith("auto"):
         return
     if not (colon and port.isdigit()):
         raise BadInput(f"a Ray cluster has an address like ray://host:10001, got {address!r}")
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except OSError as problem:
+        with socket.create_connection((host, int(port)), timeout=5) as line:
+            line.settimeout(5)
+            line.sendall(_GREETING)
+            answer = line.recv(9)
+    except TimeoutError:
+        raise BadInput(f"what listens at {address} is not a Ray cluster: it does not answer") from None
+    except (OSError, OverflowError) as problem:
         raise BadInput(f"no Ray cluster answers at {address}: {problem}") from problem
+    if len(answer) < 4 or answer[3] != 4:  # a gRPC server begins with its settings
+        raise BadInput(f"what listens at {address} is not a Ray cluster: it answered {answer!r}")
 
 
 def _compute(parcel: bytes, path: list[str]) -> Done | Failed:

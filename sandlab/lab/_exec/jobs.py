@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
+import platform
 import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,7 @@ __all__ = [
     "canonical",
     "execute",
     "execute_elsewhere",
+    "libraries",
     "task",
     "tasks_of",
 ]
@@ -84,6 +88,7 @@ class Task:
     seconds: float | None = None
     parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
     given: tuple[object, ...] = field(repr=False, compare=False, default=())
+    libraries: dict[str, str] = field(repr=False, compare=False, default_factory=lambda: libraries())
 
     def __str__(self) -> str:
         return f"{identity(self.job)}({self.config!r})"
@@ -120,10 +125,10 @@ class Failed:
 
 
 def task(job: Job, config: object, scratch: Path | None = None, given: tuple[object, ...] = ()) -> Task:
-    """The task of a job and a config; key = hash of the job's name, the config and the code's version."""
+    """The task of a job and a config; key = hash of the job's name, the config, the code's version and libraries'."""
     code, parts = code_version(job, config), code_parts(job, config)
-    text = json.dumps({"job": identity(job), "config": canonical(config), "code": code}, sort_keys=True)
-    key = checksum(text.encode())
+    what = {"job": identity(job), "config": canonical(config), "code": code, "libraries": libraries()}
+    key = checksum(json.dumps(what, sort_keys=True).encode())
     folder = "" if scratch is None else str(scratch / key)
     return Task(key, job, config, code, Resources.of(job, config), folder, None, parts, given)
 
@@ -178,11 +183,26 @@ def execute(task: Task) -> Done | Failed:
 
 def execute_elsewhere(task: Task) -> Done | Failed:
     """Run a job in another process or on another machine, provided that the code is the one its key speaks of."""
+    if libraries() != task.libraries:
+        begun, here = (", ".join(f"{n} {v}" for n, v in each.items()) for each in (task.libraries, libraries()))
+        return Failed("LibrariesDiffer", f"{_place()} has {here}, the study began with {begun}: install the same there")
     others = changed_modules(task.job, task.config, task.parts)
     if others:
-        message = f"{', '.join(others)} is not what it was when the study began: give the same command again"
-        return Failed("SourcesDiffer", message)
+        listed = f"{', '.join(others[:4])}{' …' if len(others) > 4 else ''}"
+        advice = "if a file was edited meanwhile, give the same command again; if not, install the same sources there"
+        return Failed("SourcesDiffer", f"{listed} on {_place()} is not what it was when the study began: {advice}")
     return execute(task)
+
+
+@functools.cache
+def libraries() -> dict[str, str]:
+    """Versions of what computes: results of two versions are two results."""
+    return {name: metadata.version(name) for name in ("torch", "numpy")}
+
+
+def _place() -> str:
+    """The machine this runs on, in words."""
+    return f"the node {platform.node()}"
 
 
 @contextmanager

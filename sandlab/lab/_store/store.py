@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sandlab.errors import BadInput
+from sandlab.checking import fits
+from sandlab.errors import BadInput, shown
 from sandlab.lab._exec.jobs import Done, Task
 from sandlab.lab._exec.sources import identity
 from sandlab.lab._store.cache import Cache, Damaged
@@ -71,6 +72,8 @@ class Store:
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
+        if not fits(str | Path | None, folder):
+            raise BadInput(f"the store must be a folder, got {shown(folder)}")
         self.folder = Path(folder or os.environ.get("SANDLAB_STORE") or "runs")
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"the store must be a folder, got the file {self.folder}")

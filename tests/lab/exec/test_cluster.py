@@ -86,8 +86,8 @@ def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_asked(tm
         ray.close()
 
 
-@pytest.mark.slow
 def test_a_cluster_is_joined_through_its_client_port(drive, tmp_path):
+    """D4."""
     from ray.cluster_utils import Cluster as Raylets
 
     with socket.socket() as free:
@@ -112,3 +112,82 @@ def test_needs_default_to_one_core_and_to_a_gpu_only_on_cuda():
 
     assert Resources.of(average, Toy(0)) == Resources(1, 0, 0)
     assert Resources.of(average, Toy(0, device="cuda")) == Resources(1, 1, 0)
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["silent", "another"])
+def test_somebody_else_at_the_address_is_told_within_seconds(answer: bytes) -> None:
+    """D18."""
+    import threading
+    import time
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            line, _ = server.accept()
+            if answer:
+                line.sendall(answer)
+            time.sleep(8)
+            line.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        start = time.monotonic()
+        with pytest.raises(BadInput, match="is not a Ray cluster"):
+            Cluster(f"ray:127.0.0.1:{server.getsockname()[1]}")
+        assert time.monotonic() - start < 15
+
+
+def test_a_lost_head_is_a_sentence_within_half_a_minute(drive, tmp_path):
+    """D18: exit code 3, what was finished is kept, and the way to go on is named."""
+    import subprocess
+    import sys
+    import time
+
+    from ray.cluster_utils import Cluster as Raylets
+
+    raylets = Raylets(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        code = (
+            "import sys, toys\nfrom sandlab.cli import _explain\nimport sandlab as sl\n"
+            "try:\n    sl.run(toys.study, on=sys.argv[1], store=sys.argv[2], settings={'seeds': 40, 'pause': 1.0})\n"
+            "except Exception as problem:\n    sys.exit(_explain(problem, []))\n"
+        )
+        here = os.path.dirname(toys.__file__)
+        words = [sys.executable, "-c", code, f"ray:{raylets.address}", str(drive.store)]
+        environment = {**os.environ, "PYTHONPATH": here, toys.LOG: str(drive.log)}
+        process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        drive.wait_for(lambda: len(Store(drive.store).cache.stored()) >= 2, process)
+        raylets.head_node.kill_gcs_server()
+        start = time.monotonic()
+        _, told = process.communicate(timeout=60)
+    finally:
+        raylets.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+    assert time.monotonic() - start < 30
+    assert process.returncode == 3
+    assert "no longer answers" in told and "give the same command" in told and "Traceback" not in told
+    assert len(Store(drive.store).cache.stored()) >= 2
+
+
+def test_a_node_with_other_libraries_or_sources_is_named():
+    """D20."""
+    import dataclasses
+
+    from toys import Toy
+
+    from sandlab.lab._exec.jobs import execute_elsewhere, task
+
+    whole = task(average, Toy(0))
+    older = execute_elsewhere(dataclasses.replace(whole, libraries={"torch": "1.0", "numpy": "1.0"}))
+    assert older.kind == "LibrariesDiffer" and "the study began with torch 1.0" in older.message
+    edited = execute_elsewhere(dataclasses.replace(whole, parts={**whole.parts, average.__module__: "0" * 64}))
+    assert edited.kind == "SourcesDiffer" and "on the node" in edited.message and "install the same" in edited.message
+
+
+def test_versions_of_the_libraries_are_part_of_a_result_s_key(monkeypatch):
+    """D20."""
+    from toys import Toy
+
+    from sandlab.lab._exec import jobs
+
+    key = jobs.task(average, Toy(0)).key
+    monkeypatch.setattr(jobs, "libraries", lambda: {"torch": "1.0", "numpy": "1.0"})
+    assert jobs.task(average, Toy(0)).key != key
