@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from sandlab.lenses.topics.report import PairKinds, listed_pairs, pair_reports, 
 from sandlab.models.base import build, seeded
 from sandlab.models.topics.encoder import MaskedEncoder
 from sandlab.random import rng
+from sandlab.worlds.base import World
 from sandlab.worlds.topics.pseudo_wiki import PseudoWiki
 from sandlab.worlds.topics.text import MaskedText
 
@@ -38,7 +39,7 @@ def world(text: str, size: int, topics: int, length: int) -> Source:
 class Corpus:
     """Documents and the number of topics to fit."""
 
-    source: Source
+    source: World
     topics: int
     documents: int
     shares: tuple[float, ...] = SHARES
@@ -100,11 +101,12 @@ def corpus(job: Corpus) -> Known:
     return Known(law, stop, often, tuple(source.letters[: source.outputs]), purity, job.shares)
 
 
-def documents(source: Source, count: int) -> list[np.ndarray]:
+def documents(source: World, count: int) -> list[np.ndarray]:
     """Unmasked documents of half the window's length to the whole."""
     if isinstance(source, PseudoWiki):
         words = source.sample(count, rng=rng(5, "documents")).truth["words"].numpy()
     else:
+        assert isinstance(source, MaskedText)
         pieces = [each for each in source.corpus.windows(source.length).documents if len(each) == source.length]
         words = np.stack(pieces) + source.shift
         words = words[np.random.default_rng(5).permutation(len(words))[:count]]
@@ -119,6 +121,7 @@ def _counts(job: Corpus) -> tuple[np.ndarray, np.ndarray]:
         words = source.sample(job.documents, rng=rng(5, "documents")).truth["words"].numpy()
         counted = [np.bincount(row, minlength=source.outputs) for row in words]
         return np.stack(counted).astype(float), source.is_stop
+    assert isinstance(source, MaskedText)
     pieces, rest = source.corpus.windows(source.length), (source.shift, 1)
     stop = np.pad(source.corpus.stop | ~source.corpus.whole, rest, constant_values=True)
     return np.pad(pieces.counts(), ((0, 0), rest)), stop
@@ -152,9 +155,8 @@ def read(job: ReportJob, given: tuple[Known, dict[str, Tensor]]) -> Read:
     assert isinstance(encoder, MaskedEncoder)
     if weights:
         encoder.load_state_dict(weights)
-    source: Any = job.experiment.world
     encoder = encoder.to("cuda") if torch.cuda.is_available() else encoder
-    found = pair_reports(_OnDevice(encoder), documents(source, job.read), known.pairs(), known.law.shape[1])
+    found = pair_reports(_OnDevice(encoder), documents(job.corpus.source, job.read), known.pairs(), known.law.shape[1])
     cells = len(MODES) * len(known.shares)
     values = [[[getattr(each, m)[kind] for kind in ("same", "different")] for m in MEASURES] for each in found[:cells]]
     report = np.array(values).reshape(len(MODES), len(known.shares), len(MEASURES), 2)

@@ -25,13 +25,25 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab.figures import COLOURS, heatmap, new
-from sandlab.learning.experiment import Experiment, Training
+from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.lenses.topics.report import cosines
 from sandlab.models.topics.encoder import MaskedEncoderConfig
 from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
-from sandlab.studies.topics._encoders import ENCODERS, MEASURES, MODES, SHARES, Corpus, ReportJob, corpus, read, world
+from sandlab.studies.topics._encoders import (
+    ENCODERS,
+    MEASURES,
+    MODES,
+    SHARES,
+    Corpus,
+    Known,
+    Read,
+    ReportJob,
+    corpus,
+    read,
+    world,
+)
 
 WORDS = ("frog", "toad", "lizard", "mozart", "beethoven", "schubert", "algebra", "arithmetic", "calculus")
 
@@ -117,46 +129,57 @@ class Results:
         return self.reports[encoder][..., 0] / self.reports[encoder][..., 1]
 
 
-@study.collect
-def collect(settings: Settings, lab: Lab) -> Results:
+def experiment(settings: Settings) -> Experiment:
+    """The encoder on its documents."""
     source = world(settings.text, settings.size, settings.topics, settings.length)
     model = MaskedEncoderConfig(
-        vocab=source.outputs, length=settings.length, layers=settings.layers, heads=settings.heads,
-        width=settings.width, marked=source.marked,
-    )  # fmt: skip
+        vocab=source.outputs,
+        length=settings.length,
+        layers=settings.layers,
+        heads=settings.heads,
+        width=settings.width,
+        marked=source.marked,
+    )
     how = Training(
-        settings.steps, settings.batch_size, settings.lr, evals=4, eval_examples=64, warmup=settings.steps // 20,
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+        lr=settings.lr,
+        warmup=settings.steps // 20,
+        evals=4,
+        eval_examples=64,
         precision="tf32",
-    )  # fmt: skip
-    experiment = Experiment(source, model, how, settings.seeds)
-    runs = lab.train(experiment, label="encoders", weights=True)
-    texts = Corpus(source, settings.topics, settings.documents, settings.shares)
+    )
+    return Experiment(source, model, how, settings.seeds)
+
+
+@study.collect
+def collect(settings: Settings, lab: Lab) -> Results:
+    trained = experiment(settings)
+    runs = lab.train(trained, label="encoders", weights=True)
+    texts = Corpus(trained.world, settings.topics, settings.documents, settings.shares)
     (known,) = lab.map(corpus, [texts], label="LDA")
-    jobs = [
-        ReportJob(experiment, texts, settings.read, seed, trained)
-        for trained in (True, False)
-        for seed in experiment.seed_list
-    ]
-    weights = [
-        {} if not job.trained else {n: v[i] for n, v in (runs.weights or {}).items()} for i, job in enumerate(jobs)
-    ]
-    found = lab.map(read, jobs, given=[(known, each) for each in weights], label="reports")
-    half = len(jobs) // 2
-    reports = {
-        name: np.stack([each.report for each in part]) for name, part in zip(ENCODERS, (found[:half], found[half:]))
-    }
+    found = {name: reports(name, trained, runs, texts, known, settings.read, lab) for name in ENCODERS}
     numbers = known.nine(WORDS)
-    nine = np.stack([cosines(each.table[numbers]) for each in found[:half]])
     return Results(
-        reports,
-        pairs=np.stack([each.pairs for each in found[:half]]),
+        {name: np.stack([each.report for each in part]) for name, part in found.items()},
+        pairs=np.stack([each.pairs for each in found["trained"]]),
         counts=known.pair_counts(),
-        nine=nine,
+        nine=np.stack([cosines(each.table[numbers]) for each in found["trained"]]),
         names=tuple(known.names[number] for number in numbers),
         purity=known.purity,
         loss=runs.metrics["loss"][:, -1],
         shares=settings.shares,
     )
+
+
+def reports(
+    name: str, trained: Experiment, runs: Runs, texts: Corpus, known: Known, count: int, lab: Lab
+) -> list[Read]:
+    """What each seed's encoder holds, with its trained weights or with those before training."""
+    weights = (runs.weights or {}) if name == "trained" else {}
+    jobs = [ReportJob(trained, texts, count, seed, name == "trained") for seed in trained.seed_list]
+    own = [{key: value[index] for key, value in weights.items()} for index in range(len(jobs))]
+    return lab.map(read, jobs, given=[(known, each) for each in own], label=f"reports, {name}")
 
 
 @study.claim(Mean(above=0.0), at="Table 2.3", paper="ratios 1.11 to 7.7")

@@ -157,9 +157,10 @@ class TopicWorld(World):
         P(w) = θ_topic(w)·p(w | topic) at [MASK]; at a shown q, ∝ P(w)(p_c·1[w = q] + p_r/(Tv)).
         """
         law = (weights.double()[..., None] * self._word_law.to(weights.device)).flatten(-2)
-        law = law.expand(-1, batch.inputs.shape[1], -1)
+        asked = batch.mask.shape[1]
+        law = law[:, -asked:].expand(-1, asked, -1)
         if use_shown:
-            token = self.shown(batch.inputs)[..., None]
+            token = self.shown(batch.inputs)[:, -asked:, None]
             same = token == torch.arange(1, self.filler, device=law.device)
             spoken = (token > 0) & (token < self.filler)
             law = torch.where(spoken, law * (self.keep * same + self.swap / (self.topics * self.words)), law)

@@ -35,7 +35,7 @@ def random_model(**options: object) -> OneLayerTopics:
 
 def test_squares_are_added_over_the_vocabulary_not_averaged() -> None:
     batch, model = SMALL.sample(10, rng=rng(0)), random_model()
-    logits = model(batch.inputs)
+    logits = model(batch.inputs).detach()
     true = torch.nn.functional.one_hot(batch.targets, 13).double()
     expected = (logits - true).square().sum(-1)[batch.mask].mean()
     assert float(MaskedSquares()(logits, batch)) == pytest.approx(float(expected))
