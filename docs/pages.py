@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parent))
 
 from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
+from hmm_pictures import ORBIT, orbit_film
 from pictures import circuit_picture, world_picture
 
 import sandlab as sl
@@ -115,6 +116,8 @@ def _pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
         film = decoder_film(name)
         moving = {} if film is None else {f"{name}-film.gif": (FILM, film[0]), f"{name}-film.svg": ("", film[1])}
         return {f"{name}.svg": (PICTURE, decoder_picture(name)), **moving}
+    if (kind, name) == ("worlds", "hmm"):
+        return {"hmm.svg": ("", _picture(kind, name, thing) or b""), "hmm-orbit.gif": (ORBIT, orbit_film())}
     picture = _picture(kind, name, thing)
     return {} if picture is None else {f"{name}.svg": ("", picture)}
 

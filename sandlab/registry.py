@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -20,7 +21,20 @@ from sandlab.checking import checked
 from sandlab.errors import BadInput, nearest, shown
 from sandlab.plugins import load_all as load_plugins
 
-__all__ = ["KINDS", "get", "kebab", "lazy_room", "name_of", "names", "public_names", "register", "summary"]
+__all__ = [
+    "AXES",
+    "KINDS",
+    "Tags",
+    "get",
+    "kebab",
+    "lazy_room",
+    "name_of",
+    "names",
+    "public_names",
+    "register",
+    "summary",
+    "tags",
+]
 
 KINDS = {
     "worlds": "sandlab.worlds",
@@ -33,6 +47,7 @@ KINDS = {
 
 Thing = TypeVar("Thing")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+_tags: dict[tuple[str, str], Tags] = {}
 
 
 def kebab(name: str) -> str:
@@ -41,15 +56,44 @@ def kebab(name: str) -> str:
     return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", words).replace("_", "-").lower()
 
 
-def register(kind: str) -> Callable[[Thing], Thing]:
+@dataclass(frozen=True)
+class Tags:
+    """What a good sandbox is (Liu 2024, thesis, chapter 1), for the entries of worlds and studies.
+
+    axis             what it varies: "task design", "model class", "learning process", or "inference"
+    minimal          the simplest setting in which its question can be asked
+    representative   what is found in it is meant to hold beyond it
+    controllable     its parameters make it harder or easier
+    """
+
+    axis: str
+    minimal: bool = True
+    representative: bool = True
+    controllable: bool = True
+
+
+AXES = {
+    **dict.fromkeys(("diffusions", "hmm", "parallel"), "task design"),
+    **dict.fromkeys(("nce", "ngrams", "distillation", "reasoning"), "learning process"),
+    **dict.fromkeys(("verifier", "decoding"), "inference"),
+}
+"""Chapter → axis of its sandboxes; the chapters about what a model can represent are on the axis "model class"."""
+
+
+def register(
+    kind: str, *, minimal: bool = True, representative: bool = True, controllable: bool = True
+) -> Callable[[Thing], Thing]:
     """Enter the decorated class or function into registry `kind` under its own name in kebab-case.
 
-    A study is entered under its `name`. What is entered checks its arguments (see `sandlab.checking`).
+    A study is entered under its `name`. What is entered checks its arguments (see `sandlab.checking`). The flags are
+    those of `Tags`.
     """
 
     def enter(thing: Thing) -> Thing:
         thing = thing if kind in ("studies", "models") else checked(thing)  # models check their configs
         name = _name(thing)
+        axis = next((AXES[part] for part in _origin(thing)[0].split(".") if part in AXES), "model class")
+        _tags[kind, name] = Tags(axis, minimal, representative, controllable)
         known = _entries[kind].get(name)
         if known is not None and _origin(known) != _origin(thing):
             raise BadInput(f"{kind} already has a {name!r} (in {_origin(known)[0]}): choose another name")
@@ -71,6 +115,12 @@ def get(kind: str, name: str) -> Any:
         if name not in _entries[kind]:
             raise BadInput(f"no {kind} called {name!r}: {nearest(name, known) or f'see `sandlab list {kind}`'}")
     return _entries[kind][name]
+
+
+def tags(kind: str, name: str) -> Tags:
+    """Axis and qualities of a registered sandbox."""
+    get(kind, name)
+    return _tags[kind, name]
 
 
 def names(kind: str) -> list[str]:

@@ -72,3 +72,15 @@ def test_one_world_loads_few_modules_and_one_study_no_other_study() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "sandlab.studies.nce.landscape" in result.stdout
     assert not any(f"studies.{chapter}" in result.stdout for chapter in ("dyck", "ngrams", "verifier", "nce.annulus"))
+
+
+def test_worlds_and_studies_carry_the_tags_of_a_sandbox() -> None:
+    assert registry.tags("worlds", "hmm") == registry.Tags("task design")
+    assert registry.tags("worlds", "contrastive-pairs").axis == "task design"
+    assert registry.tags("studies", "diffusions/ou-kernel").axis == "task design"
+    assert registry.tags("worlds", "dyck").axis == "model class"
+    assert not registry.tags("worlds", "gaussian-hmm").representative
+    for name in sl.names("worlds"):
+        found = registry.tags("worlds", name)
+        assert found.axis in ("task design", "model class", "learning process", "inference")
+        assert found.controllable or found.minimal

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.diffusions.classifiers import EvenLogit, KernelEstimate, PolynomialLogit, fit_logit, read_ou
 from sandlab.lenses.diffusions.kernels import contrast_constant, kernel_metrics, ou_optimal_risk
-from sandlab.studies.claims import Exact, Ratio
+from sandlab.studies.claims import Exact, NotMeasured, Ratio
 from sandlab.studies.diffusions import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.diffusions.contrast import ContrastLaw, GaussianContrast, NearbyContrast, StationaryContrast
@@ -155,6 +155,8 @@ def no_information_at_long_intervals(results: Results) -> np.ndarray:
     Ratio of the standard deviations of ρ̂, longest path, stationary contrast; jackknife.
     """
     rows = results.rho[-1, 0, [results.at(3.0), results.at(0.5)]]
+    if np.median(rows[1]) >= LARGEST:
+        raise NotMeasured("no drift can be read off at η = ½")
     return shared.pseudo_ratios(lambda pair: float(pair[0].std(ddof=1) / max(pair[1].std(ddof=1), 1e-9)), rows)
 
 

@@ -176,9 +176,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
 def kl_falls_like_one_over_time(results: Results) -> np.ndarray:
     """The average KL falls like 1/T.
 
-    Slope of the logarithm of the mean KL over seeds against log T.
+    Slope of the logarithm of the mean KL of four seeds against log T, one point per length and group of seeds.
     """
-    return np.stack([np.log(results.times), np.log(results.kl[0].mean(1))], 1)
+    return grouped(results, results.kl[:1])
 
 
 @study.claim(Slope(between=(-1.25, -0.7)), at="Theorem 2")
@@ -187,9 +187,14 @@ def so_it_does_in_more_dimensions(results: Results) -> np.ndarray:
 
     The same slope over all dimensions above one, each with a level of its own.
     """
-    logs = np.log(results.kl[1:].mean(-1))
-    centred = logs - logs.mean(1, keepdims=True)
-    times = np.broadcast_to(np.log(results.times), centred.shape)
+    return grouped(results, results.kl[1:])
+
+
+def grouped(results: Results, kl: np.ndarray) -> np.ndarray:
+    """Rows (log T, log mean KL of a group of four seeds); each dimension (first axis) is centred."""
+    logs = np.log(np.stack([part.mean(-1) for part in np.array_split(kl, max(kl.shape[-1] // 4, 1), axis=-1)], -1))
+    centred = logs - logs.mean((1, 2), keepdims=True)
+    times = np.broadcast_to(np.log(results.times)[:, None], centred.shape)
     return np.stack([times.ravel(), centred.ravel()], 1)
 
 

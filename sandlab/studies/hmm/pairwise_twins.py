@@ -15,12 +15,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.learning.hmm.gaussian_recovery import read_ghmm_pairwise
+from sandlab.learning.hmm.recovery import parameter_error
 from sandlab.lenses.hmm.identifiability import predictor_difference
 from sandlab.studies.claims import Exact
 from sandlab.studies.hmm import _shared as shared
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.hmm.instances import make_ghmm, named_hmm
-from sandlab.worlds.hmm.models import HMM
+from sandlab.worlds.hmm.models import HMM, GaussianHMM
 from sandlab.worlds.hmm.twins import gap_one_twin, orbit, power_twin
 
 
@@ -46,6 +48,9 @@ class Results:
     gaussian_apart: np.ndarray
     neighbours: float
     second_neighbours: float
+    kl: dict[str, float]
+    orbit_parameters: np.ndarray
+    centres_recovered: np.ndarray
 
 
 study = Study(
@@ -82,7 +87,22 @@ def compare(settings: Settings) -> Results:
         np.array([predictor_difference(cone, each, "2|1") for each in others]),
         max(predictor_difference(small, near, task) for task in ("2|1", "1|2")),
         predictor_difference(small, near, "3|1"),
+        {f"{length}-grams": string_kl(hmm, orbit(hmm, 0.1), length) for length in (2, 3, 4, 6)},
+        np.stack([np.concatenate([each.O, each.T]) for each in models[:: max(1, (len(models) - 1) // 3)]]),
+        np.array([centre_error(cone, power) for power in (2, 3, 5)]),
     )
+
+
+def string_kl(first: HMM, second: HMM, length: int) -> float:
+    """KL between the laws of strings, in nats, each divided by its sum: printed digits make sums of 1 ± 3·10⁻⁹."""
+    p, q = (each.joint(length) / each.joint(length).sum() for each in (first, second))
+    return float((p * np.log(p / q)).sum())
+
+
+def centre_error(model: HMM | GaussianHMM, power: int) -> float:
+    """Error of the centres read off E[x_{t+1} | x₁]: the step is too long for T, not for M."""
+    found = read_ghmm_pairwise(lambda x: model.predictor(f"{power + 1}|1", x), 3, 3)
+    return min(parameter_error(model, each.means, model.T).means_max for each in found if each.accepted)
 
 
 @study.collect
@@ -172,6 +192,29 @@ def twin_of_two_states_is_seen_two_steps_away(results: Results) -> float:
     return results.second_neighbours
 
 
+@study.claim(Exact(below=1e-6), at="Claim 3", paper="M identifiable")
+def long_steps_give_the_centres(results: Results) -> np.ndarray:
+    """Predictions two, three or five steps ahead still give the centres.
+
+    Largest error of the centres read off E[x_{t+1} | x₁].
+    """
+    return results.centres_recovered
+
+
+@study.claim(Exact(equals=1.98442e-7, within=1e-11), at="eq. 2.47")
+def samples_could_not_tell(results: Results) -> float:
+    """The two printed models could hardly be told apart by samples.
+
+    KL between the laws of three tokens, in nats; of two tokens it is 0.
+    """
+    return results.kl["3-grams"]
+
+
+@study.table
+def divergences(results: Results) -> Rows:
+    return [{"strings": name, "KL (nats)": value} for name, value in results.kl.items()]
+
+
 @study.table
 def differences(results: Results) -> Rows:
     return [{"task": task, "largest difference": value} for task, value in results.printed.items()]
@@ -179,17 +222,45 @@ def differences(results: Results) -> Rows:
 
 @study.figure
 def along_the_orbit(results: Results) -> Figure:
-    figure, (left, right) = figures.new(2, title="One token cannot tell the models of the orbit apart, two tokens can")
-    left.semilogy(results.angles, np.maximum(results.pairwise, 1e-17), label="one token, all distances")
+    figure, (axis,) = figures.new(
+        width=6.5, title="One token cannot tell the models of the orbit apart, two tokens can"
+    )
+    axis.semilogy(results.angles, np.maximum(results.pairwise, 1e-17), label="one token, all distances")
     for column, task in enumerate(shared.TWO):
-        left.semilogy(results.angles, np.maximum(results.two_tokens[:, column], 1e-17), label=task)
-    left.set(xlabel="angle of the rotation (radians)", ylabel="largest difference of predictions")
-    left.legend()
-    corners = np.exp(2j * np.pi * np.arange(4) / 3)
-    right.plot(corners.real, corners.imag, color="#8a8d91", label="triangle of cube roots of 1")
-    for power in (2, 3, 5, 8):
+        axis.semilogy(results.angles, np.maximum(results.two_tokens[:, column], 1e-17), label=task)
+    axis.set(xlabel="angle of the rotation (radians)", ylabel="largest difference of predictions")
+    axis.legend()
+    return figure
+
+
+@study.figure
+def parameters(results: Results) -> Figure:
+    count = len(results.orbit_parameters)
+    figure, axes = figures.new(
+        count, 2, width=2.6, height=2.2, title="Models of the orbit: emissions (above), transitions"
+    )
+    for column, both in enumerate(results.orbit_parameters):
+        for axis, matrix in ((axes[column], both[:-3]), (axes[count + column], both[-3:])):
+            figures.heatmap(axis, matrix, low=0, high=0.7, bar=False, numbers=True)
+            axis.set(xticks=[], yticks=[])
+        axes[column].set_title(f"angle {results.angles[-1] * column / max(count - 1, 1):.2f}", fontsize=9)
+    return figure
+
+
+@study.figure
+def eigenvalue_triangle(results: Results) -> Figure:
+    """Eigenvalues of T̃ for equal powers, inside the triangle of cube roots of 1 in which circulant T have theirs."""
+    figure, (axis,) = figures.new(
+        width=5.2, height=4.4, title="Turned eigenvalues stay in the triangle: T̃ᵗ = Tᵗ is possible"
+    )
+    corners, circle = np.exp(2j * np.pi * np.arange(4) / 3), 0.5 * np.exp(1j * np.linspace(0, 2 * np.pi, 200))
+    axis.plot(corners.real, corners.imag, color="#8a8d91", label="triangle of cube roots of 1")
+    axis.plot(circle.real, circle.imag, ":", color="#8a8d91", label="inscribed circle, |λ| = ½")
+    first = np.linalg.eigvals(power_twin(0.5, 2)[0])
+    axis.plot(first.real, first.imag, "k*", markersize=10, label="T = ½(I + P)", linestyle="none")
+    for power, marker in zip((2, 3, 5, 8), "os^D"):
         values = np.linalg.eigvals(power_twin(0.5, power)[1])
-        right.plot(values.real, values.imag, "o", label=f"eigenvalues of T̃, t = {power}")
-    right.set(xlabel="real part", ylabel="imaginary part", aspect="equal", title="Eigenvalues stay in the triangle")
-    right.legend(fontsize=7)
+        axis.plot(values.real, values.imag, marker, label=f"T̃ for t = {power}", linestyle="none", markersize=5)
+    axis.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
+    axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -127,6 +127,20 @@ class PlaneGrid:
         off = sparse.coo_array((rates, (rows, columns)), shape=(n * n, n * n)).tocsr()
         return (off - sparse.diags_array(np.asarray(off.sum(1)).ravel())).tocsr()
 
+    def kernel(self, time: float) -> Float[np.ndarray, "cell cell"]:
+        """P(t) as a dense matrix, from the spectrum of the symmetrised generator: for a few thousand cells at most."""
+        root = np.sqrt(self.stationary)
+        values, vectors = self.spectrum
+        found = np.maximum((vectors * np.exp(time * values)) @ vectors.T * root[None, :] / root[:, None], 0.0)
+        return found / found.sum(1, keepdims=True)
+
+    @cached_property
+    def spectrum(self) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, "cell cell"]]:
+        """Eigenvalues and orthonormal eigenvectors of the symmetrised generator."""
+        root = np.sqrt(self.stationary)
+        found = np.linalg.eigh(root[:, None] * self.generator.toarray() / root[None, :])
+        return found.eigenvalues, found.eigenvectors
+
     def after(self, start: Float[np.ndarray, " cell"], time: float) -> Float[np.ndarray, " cell"]:
         """The law after time t from the law `start`."""
         return np.asarray(expm_multiply(self.generator.T * time, start))

@@ -84,9 +84,9 @@ class OrnsteinUhlenbeck(Diffusion):
         return np.stack(modes, 1) @ vectors.T
 
     def start_tensor(self, n: int, rng: torch.Generator) -> Float[Tensor, "n d"]:
-        """Draws of π on the generator's device."""
-        root = torch.from_numpy(np.linalg.cholesky(np.linalg.inv(self.potential.A))).to(rng.device)
-        return torch.randn(n, self.dimensions, generator=rng, device=rng.device, dtype=torch.float64) @ root.T
+        """Draws of π on the generator's device, in single precision: what networks are trained on."""
+        root = torch.from_numpy(np.linalg.cholesky(np.linalg.inv(self.potential.A))).float().to(rng.device)
+        return torch.randn(n, self.dimensions, generator=rng, device=rng.device) @ root.T
 
     def step_tensor(self, x: Float[Tensor, "n d"], eta: float, rng: torch.Generator) -> Float[Tensor, "n d"]:
         """The state η later, on the generator's device."""

@@ -218,7 +218,7 @@ class HMM(LatentChain):
         return counts.cpu().numpy().reshape([self.vocab] * self.length)
 
 
-@register("worlds")
+@register("worlds", representative=False)  # unit centres and unit noise: for theorems, not for data
 @dataclass(frozen=True)
 class GaussianHMM(LatentChain):
     """A hidden Markov model whose observation in state i is N(μ_i, I_d); the class to predict is the hidden state.

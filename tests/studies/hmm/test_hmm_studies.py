@@ -23,9 +23,11 @@ def test_claims_of_pairwise_twins_hold_on_the_truth_and_fail_elsewhere() -> None
         gaussian_apart=0 * good.gaussian_apart,
         neighbours=1.0,
         second_neighbours=0.0,
+        kl=dict.fromkeys(good.kl, 1.951e-7),
+        centres_recovered=good.centres_recovered + 1,
     )
     check(pairwise_twins.study, good, bad)
-    assert set(pairwise_twins.study.judge(good).figures) == {"along-the-orbit"}
+    assert set(pairwise_twins.study.judge(good).figures) == {"along-the-orbit", "eigenvalue-triangle", "parameters"}
 
 
 def test_claims_of_two_token_samples() -> None:
