@@ -9,26 +9,95 @@ import pytest
 from sandlab.lab._report.coverage import REPOSITORY
 
 SIZES = {
-    "01": 56, "02": 87, "03": 42, "04": 38, "05": 36, "06": 48, "07": 47, "08": 69, "09": 42, "10": 79, "11": 32, "12": 62,
+    "01": 56, "02": 87, "03": 42, "04": 38, "05": 36, "06": 48,
+    "07": 47, "08": 69, "09": 42, "10": 79, "11": 32, "12": 62,
 }  # fmt: skip
 """Ids in the first section of each source's description."""
 
 COMPLETE = ("02", "03", "04", "05", "07", "08", "10", "11")
 """Sources of which every id has a place; the others are listed with what they lack."""
 
-MAP = """
-markov-binary-global markov-korder-global markov-incontext markov-korder-incontext incontext-tree incontext-dag
-bigram-trigger bigram-backcopy markov-interleaved lda-general topic-simplified fact-recall assoc-memory parity
-switch-memory automaton-simulation gridworld-1d s5-word-problem dyck majority binary-addition
-induction-head-task k-hop-induction retrieval-copy-recall set-disjointness index-problem graph-connectivity
-circuit-evaluation multi-hop-reasoning incontext-linear-regression tf-1layer-markov markov-3param
-disentangled-tf tf-encoder-1layer-topic tf-1layer-facts linear-attn-facts am-linear am-mlp elman-rnn linear-rnn
-ssm-selective hybrid-rnn-attn looped-tf tf-relpos-ln gpt-small attn-uniform attn-sparse scan-tf krohn-rhodes-tf
-counter-tf induction-2layer causal-graph-tf multihead-kparents korder-3layer korder-2layer theta-pi
-theta-star-markov cot-circuit-tf parity-ssm am-outer-product rasp-l c-rasp est-incontext-k chow-liu
-comm-protocol-rnn comm-protocol-tf circuit-class-table chi2-mi hessian-probe flow-portrait two-stage-topic
-stagewise-ngram hallucination-stage fact-capacity length-gen same-length-ood gd adam gradient-flow
-""".split()
+MAP = [
+    "markov-binary-global",
+    "markov-korder-global",
+    "markov-incontext",
+    "markov-korder-incontext",
+    "incontext-tree",
+    "incontext-dag",
+    "bigram-trigger",
+    "bigram-backcopy",
+    "markov-interleaved",
+    "lda-general",
+    "topic-simplified",
+    "fact-recall",
+    "assoc-memory",
+    "parity",
+    "switch-memory",
+    "automaton-simulation",
+    "gridworld-1d",
+    "s5-word-problem",
+    "dyck",
+    "majority",
+    "binary-addition",
+    "induction-head-task",
+    "k-hop-induction",
+    "retrieval-copy-recall",
+    "set-disjointness",
+    "index-problem",
+    "graph-connectivity",
+    "circuit-evaluation",
+    "multi-hop-reasoning",
+    "incontext-linear-regression",
+    "tf-1layer-markov",
+    "markov-3param",
+    "disentangled-tf",
+    "tf-encoder-1layer-topic",
+    "tf-1layer-facts",
+    "linear-attn-facts",
+    "am-linear",
+    "am-mlp",
+    "elman-rnn",
+    "linear-rnn",
+    "ssm-selective",
+    "hybrid-rnn-attn",
+    "looped-tf",
+    "tf-relpos-ln",
+    "gpt-small",
+    "attn-uniform",
+    "attn-sparse",
+    "scan-tf",
+    "krohn-rhodes-tf",
+    "counter-tf",
+    "induction-2layer",
+    "causal-graph-tf",
+    "multihead-kparents",
+    "korder-3layer",
+    "korder-2layer",
+    "theta-pi",
+    "theta-star-markov",
+    "cot-circuit-tf",
+    "parity-ssm",
+    "am-outer-product",
+    "rasp-l",
+    "c-rasp",
+    "est-incontext-k",
+    "chow-liu",
+    "comm-protocol-rnn",
+    "comm-protocol-tf",
+    "circuit-class-table",
+    "chi2-mi",
+    "hessian-probe",
+    "flow-portrait",
+    "two-stage-topic",
+    "stagewise-ngram",
+    "hallucination-stage",
+    "fact-capacity",
+    "length-gen",
+    "same-length-ood",
+    "gd",
+    "adam",
+    "gradient-flow",
+]
 """The ids of the tutorial's map."""
 
 ELSEWHERE = {"graph-connectivity", "circuit-evaluation", "multi-hop-reasoning", "cot-circuit-tf"}

@@ -47,6 +47,9 @@ from sandlab.circuits.builder import Head as Head
 from sandlab.circuits.computation import animate_computation as animate_computation
 from sandlab.circuits.computation import draw_computation as draw_computation
 from sandlab.circuits.computation import reading_paths as reading_paths
+from sandlab.circuits.distillation.parity_transformers import parity_by_selection as parity_by_selection
+from sandlab.circuits.distillation.parity_transformers import parity_by_uniform_attention as parity_by_uniform_attention
+from sandlab.circuits.distillation.parity_transformers import selection_threshold as selection_threshold
 from sandlab.circuits.drawing import draw_attention_flow as draw_attention_flow
 from sandlab.circuits.drawing import draw_channels as draw_channels
 from sandlab.circuits.drawing import draw_wiring as draw_wiring
@@ -69,6 +72,21 @@ from sandlab.circuits.dyck.pruning import prune_value as prune_value
 from sandlab.circuits.dyck.pruning import random_layer as random_layer
 from sandlab.circuits.dyck.pruning import shared_matrix as shared_matrix
 from sandlab.circuits.dyck.pruning import subset_sum as subset_sum
+from sandlab.circuits.expressivity.crasp import CRasp as CRasp
+from sandlab.circuits.expressivity.crasp import all_words as all_words
+from sandlab.circuits.expressivity.crasp import first_difference as first_difference
+from sandlab.circuits.expressivity.crasp_compiler import compile_crasp as compile_crasp
+from sandlab.circuits.expressivity.crasp_compiler import run_compiled as run_compiled
+from sandlab.circuits.expressivity.crasp_compiler import with_beginning as with_beginning
+from sandlab.circuits.expressivity.crasp_programs import CRASP_LANGUAGES as CRASP_LANGUAGES
+from sandlab.circuits.expressivity.crasp_programs import Language as Language
+from sandlab.circuits.expressivity.crasp_programs import crasp_names as crasp_names
+from sandlab.circuits.expressivity.crasp_programs import crasp_program as crasp_program
+from sandlab.circuits.expressivity.parity import parity_state_space as parity_state_space
+from sandlab.circuits.expressivity.raspl import RaspL as RaspL
+from sandlab.circuits.expressivity.raspl_compiler import compile_raspl as compile_raspl
+from sandlab.circuits.expressivity.raspl_compiler import run_compiled_raspl as run_compiled_raspl
+from sandlab.circuits.expressivity.raspl_programs import raspl_program as raspl_program
 from sandlab.circuits.flip_flop.memory import flip_flop_parser as flip_flop_parser
 from sandlab.circuits.flip_flop.memory import flip_flop_transformer as flip_flop_transformer
 from sandlab.circuits.flip_flop.memory import memory_transformer as memory_transformer
@@ -86,6 +104,8 @@ from sandlab.circuits.gadgets import select_network as select_network
 from sandlab.circuits.gadgets import softmax_error_bound as softmax_error_bound
 from sandlab.circuits.gadgets import step_up as step_up
 from sandlab.circuits.gadgets import tabulate as tabulate
+from sandlab.circuits.knowledge.outer_product import outer_product_capacity as outer_product_capacity
+from sandlab.circuits.knowledge.outer_product import outer_product_memory as outer_product_memory
 from sandlab.circuits.markov.causal_graphs import causal_graph_estimator as causal_graph_estimator
 from sandlab.circuits.markov.causal_graphs import parent_heads_estimator as parent_heads_estimator
 from sandlab.circuits.markov.induction import induction_head as induction_head
@@ -105,10 +125,20 @@ from sandlab.circuits.ngrams.counting import all_heads_bigram as all_heads_bigra
 from sandlab.circuits.ngrams.counting import heads_for_lags as heads_for_lags
 from sandlab.circuits.ngrams.counting import lag_set_estimator as lag_set_estimator
 from sandlab.circuits.ngrams.counting import ngram_estimator as ngram_estimator
+from sandlab.circuits.parallel.product_weights import deterministic_map as deterministic_map
+from sandlab.circuits.parallel.product_weights import gibbs_site_step as gibbs_site_step
+from sandlab.circuits.parallel.product_weights import nearest_product_chain as nearest_product_chain
+from sandlab.circuits.parallel.product_weights import product_chain as product_chain
 from sandlab.circuits.precision import PrecisionSweep as PrecisionSweep
 from sandlab.circuits.precision import bits_needed as bits_needed
 from sandlab.circuits.precision import precision_sweep as precision_sweep
 from sandlab.circuits.precision import rounded as rounded
+from sandlab.circuits.reasoning.connectivity import repeated_squaring as repeated_squaring
+from sandlab.circuits.reasoning.connectivity import squaring_inputs as squaring_inputs
+from sandlab.circuits.reasoning.gate_by_gate import gate_by_gate as gate_by_gate
+from sandlab.circuits.reasoning.ideal import ValueFeatures as ValueFeatures
+from sandlab.circuits.reasoning.ideal import ideal_features as ideal_features
+from sandlab.circuits.reasoning.ideal import ideal_lego_transformer as ideal_lego_transformer
 from sandlab.circuits.sizes import Complexity as Complexity
 from sandlab.circuits.sizes import complexity as complexity
 from sandlab.circuits.targets import Frame as Frame
@@ -121,6 +151,7 @@ from sandlab.circuits.topics.optima import block_value as block_value
 from sandlab.circuits.topics.optima import diagonal_value as diagonal_value
 from sandlab.circuits.topics.optima import embedding_optimum as embedding_optimum
 from sandlab.circuits.topics.optima import level_attention as level_attention
+from sandlab.circuits.topics.optima import ridge_fit as ridge_fit
 from sandlab.circuits.topics.optima import ridge_value as ridge_value
 from sandlab.circuits.topics.optima import value_family as value_family
 from sandlab.circuits.topics.prescribed import embedding_topics as embedding_topics
@@ -130,6 +161,8 @@ from sandlab.circuits.topics.prescribed import value_topics as value_topics
 
 __all__ = [
     "AbelianProgram",
+    "CRASP_LANGUAGES",
+    "CRasp",
     "CircuitBuilder",
     "CircuitLayer",
     "Complexity",
@@ -138,20 +171,24 @@ __all__ = [
     "Frame",
     "GroupProgram",
     "Head",
+    "Language",
     "METHODS",
     "MethodReport",
     "Network",
     "PrecisionSweep",
+    "RaspL",
     "SemidirectProgram",
     "SharedMatrix",
     "SimplifiedOptions",
     "SuffixTable",
     "SuffixTableConfig",
     "TheoryLayerWeights",
+    "ValueFeatures",
     "WalkTrace",
     "WreathProgram",
     "additive_ngram_estimator",
     "all_heads_bigram",
+    "all_words",
     "animate_computation",
     "balanced_dyck",
     "bits_needed",
@@ -160,12 +197,17 @@ __all__ = [
     "chain",
     "compare_methods",
     "compile",
+    "compile_crasp",
+    "compile_raspl",
     "complexity",
     "compose_functions",
     "context_gap",
     "count_errors_together",
     "counter_circuit",
+    "crasp_names",
+    "crasp_program",
     "depth_report",
+    "deterministic_map",
     "diagonal_value",
     "direct_product_circuit",
     "direct_program",
@@ -176,14 +218,19 @@ __all__ = [
     "draw_wiring",
     "embedding_optimum",
     "embedding_topics",
+    "first_difference",
     "flip_flop_parser",
     "flip_flop_transformer",
+    "gate_by_gate",
+    "gibbs_site_step",
     "grid_moves",
     "gridworld_circuit",
     "group_circuit",
     "group_program",
     "heads_for_lags",
     "hot_index",
+    "ideal_features",
+    "ideal_lego_transformer",
     "indexing",
     "induction_head",
     "interpolate",
@@ -201,11 +248,18 @@ __all__ = [
     "marginal_predictor",
     "memory_circuit",
     "memory_transformer",
+    "nearest_product_chain",
     "ngram_estimator",
+    "outer_product_capacity",
+    "outer_product_memory",
     "parent_heads_estimator",
+    "parity_by_selection",
+    "parity_by_uniform_attention",
+    "parity_state_space",
     "parser_machine",
     "permutation_reset_circuit",
     "precision_sweep",
+    "product_chain",
     "projection_basis",
     "prune_bilinear",
     "prune_identity",
@@ -216,15 +270,21 @@ __all__ = [
     "prune_value",
     "random_balanced_scores",
     "random_layer",
+    "raspl_program",
     "reading_paths",
+    "repeated_squaring",
     "require_solvable",
+    "ridge_fit",
     "ridge_value",
     "rnn_circuit",
     "rounded",
+    "run_compiled",
+    "run_compiled_raspl",
     "running_average",
     "scan_circuit",
     "select_largest",
     "select_network",
+    "selection_threshold",
     "semidirect_circuit",
     "semidirect_program",
     "sequential_circuit",
@@ -235,6 +295,7 @@ __all__ = [
     "shared_matrix",
     "sine_counter_circuit",
     "softmax_error_bound",
+    "squaring_inputs",
     "stack_like_scores",
     "step_up",
     "subset_sum",
@@ -252,6 +313,7 @@ __all__ = [
     "value_topics",
     "verify",
     "walk_by_boundaries",
+    "with_beginning",
     "with_start_token",
     "wreath_circuit",
     "wreath_program",

@@ -8,6 +8,43 @@ from sandlab.learning.diffusions.classifiers import fit_logit as fit_logit
 from sandlab.learning.diffusions.classifiers import fit_table as fit_table
 from sandlab.learning.diffusions.classifiers import ou_logit as ou_logit
 from sandlab.learning.diffusions.classifiers import read_ou as read_ou
+from sandlab.learning.diffusions.networks import ContrastiveSquares as ContrastiveSquares
+from sandlab.learning.diffusions.networks import network_logit as network_logit
+from sandlab.learning.distillation.checkpoint_store import CheckpointStore as CheckpointStore
+from sandlab.learning.distillation.checkpoint_store import keep_weights as keep_weights
+from sandlab.learning.distillation.checkpoint_store import soften as soften
+from sandlab.learning.distillation.checkpoint_store import without_weights as without_weights
+from sandlab.learning.distillation.lesson_plans import Custom as Custom
+from sandlab.learning.distillation.lesson_plans import EqualSplit as EqualSplit
+from sandlab.learning.distillation.lesson_plans import KappaSplit as KappaSplit
+from sandlab.learning.distillation.lesson_plans import LessonPlan as LessonPlan
+from sandlab.learning.distillation.lesson_plans import NT as NT
+from sandlab.learning.distillation.lesson_plans import OneShot as OneShot
+from sandlab.learning.distillation.lesson_plans import TwoShot as TwoShot
+from sandlab.learning.distillation.lessons import HingeMix as HingeMix
+from sandlab.learning.distillation.lessons import LabelCache as LabelCache
+from sandlab.learning.distillation.lessons import Lesson as Lesson
+from sandlab.learning.distillation.lessons import TaughtWorld as TaughtWorld
+from sandlab.learning.distillation.lessons import distil as distil
+from sandlab.learning.distillation.lessons import distillation_loss as distillation_loss
+from sandlab.learning.distillation.lessons import learn as learn
+from sandlab.learning.distillation.perceptrons import Drill as Drill
+from sandlab.learning.distillation.perceptrons import DrillRuns as DrillRuns
+from sandlab.learning.distillation.perceptrons import PerceptronStack as PerceptronStack
+from sandlab.learning.distillation.perceptrons import drill as drill
+from sandlab.learning.distillation.phases import Phases as Phases
+from sandlab.learning.distillation.phases import accuracy_phases as accuracy_phases
+from sandlab.learning.distillation.phases import equally_spaced as equally_spaced
+from sandlab.learning.distillation.phases import loss_phases as loss_phases
+from sandlab.learning.distillation.phases import mid_transition as mid_transition
+from sandlab.learning.distillation.phases import multiples_of as multiples_of
+from sandlab.learning.distillation.phases import peak as peak
+from sandlab.learning.distillation.two_stages import TheoryWeights as TheoryWeights
+from sandlab.learning.distillation.two_stages import every_sign as every_sign
+from sandlab.learning.distillation.two_stages import first_stage as first_stage
+from sandlab.learning.distillation.two_stages import majority_coefficient as majority_coefficient
+from sandlab.learning.distillation.two_stages import recovers_support as recovers_support
+from sandlab.learning.distillation.two_stages import second_stage as second_stage
 from sandlab.learning.experiment import Experiment as Experiment
 from sandlab.learning.experiment import Probe as Probe
 from sandlab.learning.experiment import Runs as Runs
@@ -16,17 +53,27 @@ from sandlab.learning.experiment import Training as Training
 from sandlab.learning.history import History as History
 from sandlab.learning.hmm.density_recovery import HermiteMoments as HermiteMoments
 from sandlab.learning.hmm.density_recovery import exact_moments as exact_moments
+from sandlab.learning.hmm.density_recovery import hankel_condition as hankel_condition
 from sandlab.learning.hmm.density_recovery import mixture_from_moments as mixture_from_moments
 from sandlab.learning.hmm.density_recovery import sampled_moments as sampled_moments
 from sandlab.learning.hmm.density_recovery import transitions_from_density as transitions_from_density
 from sandlab.learning.hmm.gaussian_recovery import Candidate as Candidate
+from sandlab.learning.hmm.gaussian_recovery import candidates_from_columns as candidates_from_columns
 from sandlab.learning.hmm.gaussian_recovery import read_ghmm_pairwise as read_ghmm_pairwise
 from sandlab.learning.hmm.gaussian_recovery import read_ghmm_two_tokens as read_ghmm_two_tokens
 from sandlab.learning.hmm.gaussian_recovery import recover as recover
 from sandlab.learning.hmm.gaussian_recovery import saturated_columns as saturated_columns
+from sandlab.learning.hmm.networks import conditionals_table as conditionals_table
+from sandlab.learning.hmm.networks import joint_head_table as joint_head_table
+from sandlab.learning.hmm.networks import network_predictor as network_predictor
+from sandlab.learning.hmm.networks import read_network_ghmm as read_network_ghmm
+from sandlab.learning.hmm.networks import separate_heads_table as separate_heads_table
+from sandlab.learning.hmm.networks import vertex_columns as vertex_columns
 from sandlab.learning.hmm.parametric import ParametricFit as ParametricFit
 from sandlab.learning.hmm.parametric import fit_parametric as fit_parametric
-from sandlab.learning.hmm.parametric import parametric_predictions as parametric_predictions
+from sandlab.learning.hmm.parametric import fit_parametric_adam as fit_parametric_adam
+from sandlab.learning.hmm.parametric import fit_parametric_stream as fit_parametric_stream
+from sandlab.learning.hmm.parametric import posterior_rows as posterior_rows
 from sandlab.learning.hmm.parametric import task_tensor as task_tensor
 from sandlab.learning.hmm.recovery import ParameterError as ParameterError
 from sandlab.learning.hmm.recovery import TWO_TOKEN_TASKS as TWO_TOKEN_TASKS
@@ -39,11 +86,16 @@ from sandlab.learning.hmm.samples import EMResult as EMResult
 from sandlab.learning.hmm.samples import conditional_table as conditional_table
 from sandlab.learning.hmm.samples import expectation_maximisation as expectation_maximisation
 from sandlab.learning.hmm.samples import joint_moment_hmm as joint_moment_hmm
+from sandlab.learning.hmm.samples import sampled_predictor as sampled_predictor
 from sandlab.learning.hmm.tensors import Factors as Factors
 from sandlab.learning.hmm.tensors import jennrich as jennrich
 from sandlab.learning.hmm.tensors import kruskal_condition as kruskal_condition
 from sandlab.learning.hmm.tensors import kruskal_rank as kruskal_rank
 from sandlab.learning.hmm.tensors import polish as polish
+from sandlab.learning.knowledge.capacity import MemoryTraining as MemoryTraining
+from sandlab.learning.knowledge.capacity import bisect_sizes as bisect_sizes
+from sandlab.learning.knowledge.capacity import memory_accuracies as memory_accuracies
+from sandlab.learning.knowledge.capacity import memory_capacity as memory_capacity
 from sandlab.learning.markov.layerwise import TokenMatching as TokenMatching
 from sandlab.learning.markov.layerwise import first_layer_descent as first_layer_descent
 from sandlab.learning.markov.layerwise import token_matching_config as token_matching_config
@@ -98,6 +150,28 @@ from sandlab.learning.optim import SGD as SGD
 from sandlab.learning.optim import TorchOptimizer as TorchOptimizer
 from sandlab.learning.optim import clip_rows as clip_rows
 from sandlab.learning.optim import make_optimizer as make_optimizer
+from sandlab.learning.parallel.generalization import TotalVariationBound as TotalVariationBound
+from sandlab.learning.parallel.generalization import empirical_law as empirical_law
+from sandlab.learning.parallel.generalization import masked_divergence as masked_divergence
+from sandlab.learning.parallel.generalization import sampled_divergence as sampled_divergence
+from sandlab.learning.parallel.information import asymptotic_variance as asymptotic_variance
+from sandlab.learning.parallel.information import conditional_score as conditional_score
+from sandlab.learning.parallel.information import fisher_information as fisher_information
+from sandlab.learning.parallel.information import mask_information as mask_information
+from sandlab.learning.parallel.information import masked_curvature as masked_curvature
+from sandlab.learning.parallel.information import sandwich_variance as sandwich_variance
+from sandlab.learning.parallel.mask_design import MaskDesign as MaskDesign
+from sandlab.learning.parallel.mask_design import best_mask_law as best_mask_law
+from sandlab.learning.parallel.pseudolikelihood import Fitted as Fitted
+from sandlab.learning.parallel.pseudolikelihood import MaskedCounts as MaskedCounts
+from sandlab.learning.parallel.pseudolikelihood import MaskedLoss as MaskedLoss
+from sandlab.learning.parallel.pseudolikelihood import draw_counts as draw_counts
+from sandlab.learning.parallel.pseudolikelihood import fit_masked as fit_masked
+from sandlab.learning.parallel.pseudolikelihood import mask_law_of as mask_law_of
+from sandlab.learning.parallel.refinement import RefinementLoss as RefinementLoss
+from sandlab.learning.parallel.refinement import TeacherForcing as TeacherForcing
+from sandlab.learning.parallel.refinement import corrupt as corrupt
+from sandlab.learning.parallel.refinement import stutters as stutters
 from sandlab.learning.penalties import InvariantLogits as InvariantLogits
 from sandlab.learning.penalties import Penalised as Penalised
 from sandlab.learning.penalties import Penalty as Penalty
@@ -109,6 +183,32 @@ from sandlab.learning.population import STRATEGIES as STRATEGIES
 from sandlab.learning.population import build_member as build_member
 from sandlab.learning.population import per_member as per_member
 from sandlab.learning.population import scale_weights as scale_weights
+from sandlab.learning.reasoning.algorithms import TheoryStage as TheoryStage
+from sandlab.learning.reasoning.algorithms import curriculum_gd as curriculum_gd
+from sandlab.learning.reasoning.algorithms import enumerate_lego as enumerate_lego
+from sandlab.learning.reasoning.algorithms import next_clause_loss as next_clause_loss
+from sandlab.learning.reasoning.algorithms import recursive_self_training as recursive_self_training
+from sandlab.learning.reasoning.algorithms import relabelled as relabelled
+from sandlab.learning.reasoning.annotation import Labels as Labels
+from sandlab.learning.reasoning.annotation import greedy_answers as greedy_answers
+from sandlab.learning.reasoning.features import FeatureDescent as FeatureDescent
+from sandlab.learning.reasoning.features import FeatureTraining as FeatureTraining
+from sandlab.learning.reasoning.features import RetrievalDescent as RetrievalDescent
+from sandlab.learning.reasoning.features import RetrievalTraining as RetrievalTraining
+from sandlab.learning.reasoning.features import train_features as train_features
+from sandlab.learning.reasoning.features import train_retrieval as train_retrieval
+from sandlab.learning.reasoning.reduced import Chains as Chains
+from sandlab.learning.reasoning.reduced import Descent as Descent
+from sandlab.learning.reasoning.reduced import ReducedLego as ReducedLego
+from sandlab.learning.reasoning.reduced import attention_left_over as attention_left_over
+from sandlab.learning.reasoning.reduced import attention_masses as attention_masses
+from sandlab.learning.reasoning.reduced import enumerate_chains as enumerate_chains
+from sandlab.learning.reasoning.reduced import sample_chains as sample_chains
+from sandlab.learning.reasoning.self_training import LabelledChains as LabelledChains
+from sandlab.learning.reasoning.self_training import SelfTrainingStage as SelfTrainingStage
+from sandlab.learning.reasoning.self_training import StageLog as StageLog
+from sandlab.learning.reasoning.self_training import label_chains as label_chains
+from sandlab.learning.reasoning.self_training import self_train as self_train
 from sandlab.learning.schedules import Constant as Constant
 from sandlab.learning.schedules import Cosine as Cosine
 from sandlab.learning.schedules import Linear as Linear
@@ -126,6 +226,10 @@ from sandlab.learning.streaming import Member as Member
 from sandlab.learning.streaming import stream as stream
 from sandlab.learning.topics.losses import MaskedSquares as MaskedSquares
 from sandlab.learning.topics.losses import frobenius as frobenius
+from sandlab.learning.topics.stages import TopicStage as TopicStage
+from sandlab.learning.topics.stages import alternating_stages as alternating_stages
+from sandlab.learning.topics.stages import train_stages as train_stages
+from sandlab.learning.topics.stages import two_stages as two_stages
 from sandlab.learning.training import Checkpoint as Checkpoint
 from sandlab.learning.training import Curriculum as Curriculum
 from sandlab.learning.training import Diverged as Diverged
@@ -136,50 +240,76 @@ __all__ = [
     "Adam",
     "Basin",
     "Candidate",
+    "Chains",
     "Checkpoint",
+    "CheckpointStore",
     "ClosedFormObjective",
     "Constant",
     "ContrastiveLoss",
     "ContrastiveObjective",
+    "ContrastiveSquares",
     "Cosine",
     "CrossEntropy",
     "Curriculum",
+    "Custom",
     "DESCENT_METHODS",
+    "Descent",
     "Diverged",
+    "Drill",
+    "DrillRuns",
     "EMResult",
     "EarlyStop",
+    "EqualSplit",
     "EvenLogit",
     "Experiment",
     "Factors",
+    "FeatureDescent",
+    "FeatureTraining",
     "Finished",
+    "Fitted",
     "Flow",
     "Forward",
     "HermiteMoments",
+    "HingeMix",
     "History",
     "InvariantLogits",
+    "KappaSplit",
     "KernelEstimate",
+    "LabelCache",
+    "LabelledChains",
+    "Labels",
     "LastLabel",
+    "Lesson",
+    "LessonPlan",
     "Linear",
     "LogitClassifier",
     "LossFunction",
     "MARGIN_LOSSES",
     "MarginLoss",
+    "MaskDesign",
+    "MaskedCounts",
+    "MaskedLoss",
     "MaskedSquares",
     "MaskedToken",
     "Member",
     "MemberBatch",
+    "MemoryTraining",
     "NCEProblem",
+    "NT",
     "NextToken",
     "Normalised",
     "OBJECTIVES",
     "Objective",
     "OneCycle",
     "OneLayerMarkovTheory",
+    "OneShot",
     "OptimizerConfig",
     "ParameterError",
     "ParametricFit",
     "Penalised",
     "Penalty",
+    "PerceptronStack",
+    "Phases",
     "PolynomialLogit",
     "Population",
     "PositionLabel",
@@ -188,6 +318,10 @@ __all__ = [
     "QuadratureObjective",
     "RateSearch",
     "ReduceLROnPlateau",
+    "ReducedLego",
+    "RefinementLoss",
+    "RetrievalDescent",
+    "RetrievalTraining",
     "Runs",
     "SADDLE",
     "SADDLE_ENERGY",
@@ -198,70 +332,144 @@ __all__ = [
     "SampleObjective",
     "Scaled",
     "Schedule",
+    "SelfTrainingStage",
     "SequenceMean",
     "Sharpening",
     "Snapshot",
     "SoftTarget",
     "SquaredError",
     "Stabiliser",
+    "StageLog",
     "StepDecay",
     "TWO_TOKEN_TASKS",
+    "TaughtWorld",
+    "TeacherForcing",
+    "TheoryStage",
+    "TheoryWeights",
     "TokenMatching",
+    "TopicStage",
     "TorchOptimizer",
+    "TotalVariationBound",
     "Training",
     "Trajectory",
+    "TwoShot",
+    "accuracy_phases",
     "align",
+    "alternating_stages",
     "as_objective",
     "as_valid_hmm",
+    "asymptotic_variance",
+    "attention_left_over",
+    "attention_masses",
     "averaging",
+    "best_mask_law",
+    "bisect_sizes",
     "build_member",
+    "candidates_from_columns",
     "clip_rows",
+    "conditional_score",
     "conditional_table",
+    "conditionals_table",
+    "corrupt",
+    "curriculum_gd",
+    "distil",
+    "distillation_loss",
+    "draw_counts",
+    "drill",
+    "empirical_law",
+    "enumerate_chains",
+    "enumerate_lego",
+    "equally_spaced",
     "evaluate",
+    "every_sign",
     "exact_moments",
     "expectation_maximisation",
     "factors",
     "first_layer_descent",
+    "first_stage",
+    "fisher_information",
     "fit_logit",
+    "fit_masked",
     "fit_parametric",
+    "fit_parametric_adam",
+    "fit_parametric_stream",
     "fit_table",
     "flow_energy",
     "flow_gain",
     "frobenius",
+    "greedy_answers",
+    "hankel_condition",
     "jennrich",
+    "joint_head_table",
     "joint_moment_hmm",
+    "keep_weights",
     "kruskal_condition",
     "kruskal_rank",
+    "label_chains",
+    "learn",
     "log_mean_exp",
+    "loss_phases",
+    "majority_coefficient",
     "make_optimizer",
     "margin_loss",
+    "mask_information",
+    "mask_law_of",
+    "masked_curvature",
+    "masked_divergence",
     "masked_mean",
     "member_accuracy",
     "member_loss",
+    "memory_accuracies",
+    "memory_capacity",
+    "mid_transition",
     "mixture_from_moments",
+    "multiples_of",
+    "network_logit",
+    "network_predictor",
     "newton_direction",
+    "next_clause_loss",
     "optimise",
     "ou_logit",
     "parameter_error",
-    "parametric_predictions",
+    "peak",
     "per_member",
     "polish",
+    "posterior_rows",
     "read_ghmm_pairwise",
     "read_ghmm_two_tokens",
     "read_hmm",
+    "read_network_ghmm",
     "read_ou",
     "recover",
     "recover_hmm",
+    "recovers_support",
+    "recursive_self_training",
+    "relabelled",
     "row_sharpness",
+    "sample_chains",
+    "sampled_divergence",
     "sampled_moments",
+    "sampled_predictor",
+    "sandwich_variance",
     "saturated_columns",
     "scale_weights",
     "search_rate",
+    "second_stage",
+    "self_train",
+    "separate_heads_table",
     "shifted_mean",
+    "soften",
     "steps_to_reach",
     "stream",
+    "stutters",
     "task_tensor",
     "token_matching_config",
     "train",
+    "train_features",
+    "train_retrieval",
+    "train_stages",
     "transitions_from_density",
+    "two_stages",
+    "vertex_columns",
+    "without_weights",
 ]

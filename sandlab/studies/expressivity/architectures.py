@@ -8,7 +8,7 @@ recurrence; one attention layer among recurrent ones is enough for recall.
 **Set-up.** A transformer of two layers, an Elman network, an LSTM, a selective state-space model (gates in [0, 1])
 and a hybrid of one state-space and one attention layer, all trained alike. Copying and recall are scored on their
 answers, parity and S₅ at every position. Quick: recall and S₅ alone, words of some 20 letters, 700 batches. Full: all
-four tasks, longer, with 6000 batches of 64.
+four tasks, longer, with 4000 batches of 64.
 
 **In the figure.** Final accuracy of each family on each task; points are seeds.
 """
@@ -86,13 +86,13 @@ study = Study(
     quick=QUICK,
     full=settings(
         {
-            "copying": (CopyString(states=16, size=32), 64),
-            "recall": (AssociativeRecall(32, 32, 16, 16), 48),
-            "parity": (Cyclic(size=2, length=48), 48),
-            "S5": (SymmetricGroup(points=5, length=24, letters_used=2), 24),
+            "copying": (CopyString(states=16, size=24), 48),
+            "recall": (AssociativeRecall(24, 24, 12, 12), 36),
+            "parity": (Cyclic(size=2, length=40), 40),
+            "S5": (SymmetricGroup(points=5, length=20, letters_used=2), 20),
         },
         Training(
-            steps=6000, batch_size=64, lr=2e-3, schedule="cosine", warmup=200, clip=1.0, evals=30, eval_examples=1024,
+            steps=4000, batch_size=64, lr=2e-3, schedule="cosine", warmup=200, clip=1.0, evals=30, eval_examples=1024,
             precision="tf32",
         ),
         width=48, seeds=5,
