@@ -22,7 +22,7 @@ OPTIMIZERS = ("l-bfgs", "descent")
 
 
 class Family(Protocol):
-    """A small exponential family: `Ising`, `ExponentialFamily`."""
+    """A small exponential family: `Ising`, `DiscreteFamily`."""
 
     @property
     def law(self) -> FiniteLaw: ...

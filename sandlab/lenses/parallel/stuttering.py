@@ -71,7 +71,9 @@ def attention_dependence(
 def _means(measured: Mapping[str, Tensor], chosen: Bool[Tensor, "n pair"]) -> dict[str, float]:
     found = {name: float(value[chosen].double().mean()) for name, value in measured.items()}
     spread = {
-        f"{name} sd": float(value[chosen].double().std(correction=0)) for name, value in measured.items() if "top" not in name
+        f"{name} sd": float(value[chosen].double().std(correction=0))
+        for name, value in measured.items()
+        if "top" not in name
     }
     return {**found, **spread, "pairs": float(chosen.sum())}
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sandlab.decoding.parallel.beam import BeamSearch
 from sandlab.decoding.parallel.refine import IterativeRefinement
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.lenses.parallel.bleu import bleu
+from sandlab.lenses.parallel.bleu_score import bleu
 from sandlab.lenses.parallel.stuttering import stutter_rate
 from sandlab.models.parallel.encoder_decoder import EncoderDecoder
 from sandlab.random import rng

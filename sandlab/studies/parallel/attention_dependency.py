@@ -133,11 +133,20 @@ def cosine_is_smaller(results: Results) -> np.ndarray:
 @study.table
 def attention_statistics(results: Results) -> Rows:
     return [
-        {"statistic": name, "stutter": float(results.yes[name].mean()), "sd": float(results.yes.get(f"{name} sd", np.zeros(1)).mean()),
-         "others": float(results.no[name].mean()), "others sd": float(results.no.get(f"{name} sd", np.zeros(1)).mean()),
-         "published": f"{paper[0]:g} / {paper[1]:g}"}
+        {
+            "statistic": name,
+            "stutter": _shown(results.yes, name),
+            "others": _shown(results.no, name),
+            "published": f"{paper[0]:g} / {paper[1]:g}",
+        }
         for name, paper in PAPER.items()
-    ]  # fmt: skip
+    ]
+
+
+def _shown(group: dict[str, np.ndarray], name: str) -> str:
+    """Mean, and the spread over pairs where there is one."""
+    spread = f" ± {group[f'{name} sd'].mean():.3g}" if f"{name} sd" in group else ""
+    return f"{group[name].mean():.3g}{spread}"
 
 
 @study.figure

@@ -163,7 +163,8 @@ def distances_decay(results: Results) -> np.ndarray:
 @study.table
 def constants(results: Results) -> Rows:
     return [
-        {"J": coupling, "k": k, "Poincaré constant": float(results.constants[i, k - 1]), "Tr Γ": float(results.traces[i, k - 1])}
+        {"J": coupling, "k": k, "Poincaré constant": float(results.constants[i, k - 1]),
+         "Tr Γ": float(results.traces[i, k - 1])}
         for i, coupling in enumerate(COUPLINGS)
         for k in (1, 2, 3, 4)
     ]  # fmt: skip

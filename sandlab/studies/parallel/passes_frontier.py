@@ -64,7 +64,7 @@ def settings(seeds: int, steps: int, width: int, *, full: bool) -> Settings:
     world = Dyck(types=2, depth=3, length=SITES, words="complete")
     how = Training(steps=steps, batch_size=64, lr=2e-3, warmup=50, schedule="linear", evals=5, eval_examples=256)
     masked = TransformerConfig(vocab=5, outputs=4, length=SITES, layers=2, heads=4, width=width, causal=False)
-    causal = TransformerConfig(vocab=6, length=SITES + 1, layers=2, heads=4, width=width)
+    causal = TransformerConfig(vocab=6, length=SITES + 2, layers=2, heads=4, width=width)
     translators = translation_settings(seeds, full=full)
     return Settings(
         Experiment(HiddenTokens(world), masked, how, seeds),

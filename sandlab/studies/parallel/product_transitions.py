@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.circuits.parallel.product_chain import (
+from sandlab.circuits.parallel.product_weights import (
     deterministic_map,
     gibbs_site_step,
     nearest_product_chain,

@@ -19,7 +19,7 @@ from sandlab.registry import register
 from sandlab.worlds.base import Batch, World
 from sandlab.worlds.parallel.finite import FiniteLaw, enumerate_states
 
-__all__ = ["ExponentialFamily", "Ising", "MaskedWorld", "draw_masks", "pair_agreement"]
+__all__ = ["DiscreteFamily", "Ising", "MaskedWorld", "draw_masks", "pair_agreement"]
 
 Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
@@ -116,7 +116,7 @@ def pair_agreement(states: Int[np.ndarray, "state site"]) -> Float[np.ndarray, "
 
 @register("worlds")
 @dataclass(frozen=True)
-class ExponentialFamily(SmallWorld):
+class DiscreteFamily(SmallWorld):
     """p(x) ∝ exp(θ · F(x)) on Ω^N for any statistics F, with some tokens hidden.
 
     sites, alphabet   N and |Ω|, with N log₂|Ω| ≤ 14

@@ -88,8 +88,17 @@ def test_a_repeat_that_is_certain_stays_when_it_is_protected() -> None:
     assert not bool(found.remasked.any())
 
 
-@pytest.mark.parametrize("options", [{"reject": "linear"}, {"reject": "bottom"}, {"replace": "initial"},
-                                     {"replace": "summed"}, {"noise": "mask"}, {"lengths": 3, "brevity": 0.6}])  # fmt: skip
+OPTIONS = [
+    {"reject": "linear"},
+    {"reject": "bottom"},
+    {"replace": "initial"},
+    {"replace": "summed"},
+    {"noise": "mask"},
+    {"lengths": 3, "brevity": 0.6},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 def test_every_way_to_refine_gives_an_answer_of_a_tried_length(options: dict[str, object]) -> None:
     source = WORLD.sample(8, rng=sl.rng(1)).inputs
     found = IterativeRefinement(3, drop=False, **options).translate(model(), source, rng=sl.rng(2))

@@ -16,7 +16,7 @@ from sandlab.learning.parallel.information import (
     sandwich_variance,
 )
 from sandlab.learning.parallel.pseudolikelihood import MaskedCounts, MaskedLoss
-from sandlab.worlds.parallel.families import ExponentialFamily, Ising
+from sandlab.worlds.parallel.families import DiscreteFamily, Ising
 from sandlab.worlds.parallel.finite import FiniteLaw, MaskLaw, size_masks
 
 
@@ -87,7 +87,7 @@ def test_averaging_all_masks_of_every_sample_removes_the_effect(coupling: float,
 
 @pytest.mark.parametrize("seed", range(6))
 def test_hiding_more_never_increases_the_variance(seed: int) -> None:
-    world = random_ising(4, seed) if seed % 2 else ExponentialFamily(4, 2, theta=0.3 * seed)
+    world = random_ising(4, seed) if seed % 2 else DiscreteFamily(4, 2, theta=0.3 * seed)
     variances = [asymptotic_variance(world.law, world.statistics, size_masks(4, k)) for k in (1, 2, 3, 4)]
     for smaller, larger in itertools.pairwise(variances):
         assert np.linalg.eigvalsh(smaller - larger)[0] > -1e-10

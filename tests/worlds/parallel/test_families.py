@@ -10,7 +10,7 @@ import torch
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.worlds.parallel.families import ExponentialFamily, Ising
+from sandlab.worlds.parallel.families import DiscreteFamily, Ising
 
 
 def test_ising_probabilities_are_those_of_the_formula() -> None:
@@ -38,7 +38,7 @@ def test_edges_can_be_a_cycle_a_path_or_given() -> None:
     assert Ising(4, edges=((0, 2),)).matrix[2, 0] == 0.3
 
 
-@pytest.mark.parametrize("world", [Ising(4, 0.4, 0.1, hidden=2), ExponentialFamily(3, 3, hidden=2)])
+@pytest.mark.parametrize("world", [Ising(4, 0.4, 0.1, hidden=2), DiscreteFamily(3, 3, hidden=2)])
 def test_the_oracle_is_the_conditional_frequency_of_hidden_tokens(world: Ising) -> None:
     batch = world.sample(60_000, rng=sl.rng(0))
     assert bool(((batch.inputs == world.mask_token).sum(1) == 2).all())
@@ -54,6 +54,6 @@ def test_bad_parameters_are_refused() -> None:
     with pytest.raises(BadInput, match="coupling"):
         Ising(3, (0.1, 0.2))
     with pytest.raises(BadInput, match="theta"):
-        ExponentialFamily(3, 2, theta=(0.1, 0.2))
+        DiscreteFamily(3, 2, theta=(0.1, 0.2))
     with pytest.raises(BadInput, match="edges"):
         Ising(3, edges=((2, 1),))

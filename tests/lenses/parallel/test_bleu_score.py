@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sandlab.errors import BadInput
-from sandlab.lenses.parallel.bleu import bleu, tokenise
+from sandlab.lenses.parallel.bleu_score import bleu, tokenise
 from sandlab.lenses.parallel.stuttering import attention_dependence, stutter_rate
 
 sacrebleu = pytest.importorskip("sacrebleu")

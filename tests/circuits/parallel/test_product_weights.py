@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sandlab.circuits.parallel.product_chain import (
+from sandlab.circuits.parallel.product_weights import (
     deterministic_map,
     gibbs_site_step,
     nearest_product_chain,
