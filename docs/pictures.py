@@ -114,12 +114,31 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
         sl.circuits.parent_heads_estimator(3, sl.worlds.skip_parents(16)),
         sl.worlds.InContextDag(3, sl.worlds.skip_parents(16)).sample(1, rng=sl.rng(0)).inputs,
     ),
+    "ideal-lego-transformer": lambda: (
+        sl.circuits.ideal_lego_transformer(_chain(), 3.0),
+        _chain().sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "gate-by-gate": lambda: (
+        sl.circuits.gate_by_gate(sl.worlds.CircuitEvaluation(inputs=3, gates=5)),
+        sl.worlds.CircuitEvaluation(inputs=3, gates=5).sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "repeated-squaring": lambda: (sl.circuits.repeated_squaring(6, 5), _path(6)),
     "select-largest": lambda: (sl.circuits.select_largest([0.0, 1.0, 2.0], 20), _tokens(20)),
     "compile-crasp": lambda: _compiled_crasp("dyck-1", "(()())(())"),
     "compile-raspl": lambda: _compiled_raspl(),
     "disentangle": lambda: (_disentangled(), _tokens(12)),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
+
+
+def _chain() -> Any:
+    return sl.worlds.Lego("C3", variables=8, length=5, predict_blanks=True)
+
+
+def _path(vertices: int) -> torch.Tensor:
+    """Is the last vertex of a path reachable from the first?"""
+    ends = torch.stack([torch.arange(vertices - 1), torch.arange(1, vertices)], -1).unsqueeze(0)
+    return sl.circuits.squaring_inputs(ends, torch.tensor([0]), torch.tensor([vertices - 1]), vertices)
 
 
 def _tokens(length: int, states: int = 3) -> torch.Tensor:
@@ -199,6 +218,11 @@ def _look_up() -> Any:
     return sl.circuits.tabulate(points, values)(torch.cartesian_prod(fine, fine)).detach().view(101, 101).mT
 
 
+def _steps(model: Any) -> torch.Tensor:
+    """Transition probabilities of a parallel decoder of three bits."""
+    return torch.as_tensor(sl.decoding.decoding_matrix(model, 3, 2))
+
+
 def _gram(table: torch.Tensor) -> torch.Tensor:
     return (table.mT @ table).detach()
 
@@ -245,6 +269,18 @@ MAPS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
     "parity-state-space": (
         lambda: _probs(sl.circuits.parity_state_space(), _tokens(24, 2)),
         "bit", "parity", "probability of an even and of an odd number of ones",
+    ),
+    "product-chain": (
+        lambda: _steps(sl.circuits.product_chain(np.random.default_rng(0).dirichlet([1, 1], size=(8, 3)))),
+        "next state of three bits", "state", "probability of each step: a product over the three positions",
+    ),
+    "deterministic-map": (
+        lambda: _steps(sl.circuits.deterministic_map(sl.worlds.enumerate_states(3)[[3, 1, 4, 1, 5, 2, 6, 5]], 2)),
+        "next state of three bits", "state", "every state goes where the map says",
+    ),
+    "gibbs-site-step": (
+        lambda: _steps(sl.circuits.gibbs_site_step(sl.worlds.Ising(3, 0.6).law, 1)),
+        "next state of three spins", "state", "only the second of three coupled spins is drawn again",
     ),
     "compose-functions": (lambda: _compose().mT, "pair of permutations", "argument − 1", "f(g(i)) of the network"),
     "tabulate": (_look_up, "first argument (×20)", "second argument (×20)", "exact at whole numbers, 0 elsewhere"),
