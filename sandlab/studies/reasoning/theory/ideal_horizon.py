@@ -20,6 +20,7 @@ from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean, Slope
 from sandlab.studies.reasoning._shared import SOURCE
 from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.reasoning.actions import named_action
 
 LENGTHS = (5, 10, 20, 40, 80, 160)
 KNOWN = {
@@ -92,6 +93,7 @@ study = Study(
 class Results:
     seeds: list[Horizons]
     sweep: tuple[float, ...]
+    rates: list[float]
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -102,7 +104,9 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [HorizonJob(settings, seed) for seed in range(settings.seeds)]
-    return Results(lab.map(measure, jobs, label="horizons"), settings.sweep)
+    actions = [named_action(name) for name in ("C6", "S3", "S4", "S5")]
+    rates = [action.distractor_rate - 1 / action.values for action in actions]
+    return Results(lab.map(measure, jobs, label="horizons"), settings.sweep, rates)
 
 
 def known(certain: bool) -> np.ndarray:
@@ -158,10 +162,7 @@ def distractor_rate(results: Results) -> list[float]:
 
     Rate minus 1/|Y| for C6, S3, S4, S5.
     """
-    from sandlab.worlds.reasoning.actions import named_action
-
-    actions = [named_action(name) for name in ("C6", "S3", "S4", "S5")]
-    return [action.distractor_rate - 1 / action.values for action in actions]
+    return results.rates
 
 
 @study.table

@@ -1,0 +1,43 @@
+"""Circuits and graphs with and without a chain of thought: claims on made-up runs, and a small run of each."""
+
+from __future__ import annotations
+
+import numpy as np
+from claim_cases import check
+from stand_in import LAB
+
+from sandlab.learning.experiment import Runs
+from sandlab.studies.reasoning.thought import circuits_with_thought, connectivity_depth
+
+
+def runs(solved: float) -> Runs:
+    values = solved + 1e-4 * np.arange(6)[:, None]
+    return Runs(tuple(range(6)), np.arange(2), np.zeros((6, 2)), {}, {"solved": values})
+
+
+def test_claims_about_circuits() -> None:
+    def results(thought: float, plain: float, exact: float) -> circuits_with_thought.Results:
+        return circuits_with_thought.Results(
+            (4, 12), [runs(1.0), runs(thought)], [runs(1.0), runs(plain)], runs(thought), runs(plain), [exact] * 4
+        )
+
+    check(circuits_with_thought.study, results(0.98, 0.6, 1.0), results(0.5, 0.6, 0.2))
+
+
+def test_claims_about_connectivity() -> None:
+    def results(first: float, last: float, walked: float, exact: float, shallow: float) -> connectivity_depth.Results:
+        sizes = {4: exact, 8: exact, 12: exact}, {4: shallow, 8: shallow, 12: shallow}
+        return connectivity_depth.Results((1, 2, 3), [runs(first), runs(0.8), runs(last)], runs(walked), *sizes)
+
+    check(connectivity_depth.study, results(0.5, 0.97, 0.9, 1.0, 0.5), results(0.5, 0.5, 0.3, 0.6, 1.0))
+
+
+def test_small_runs_measure_and_draw() -> None:
+    cases = [
+        (circuits_with_thought.study, circuits_with_thought.settings((2, 3), 3, (0, 1), 3, 2, batch_size=4)),
+        (connectivity_depth.study, connectivity_depth.settings(4, (1, 2), 3, (0, 1), (4,), batch_size=4)),
+    ]
+    for study, settings in cases:
+        outcome = study.run(settings, LAB, "quick")
+        due = {claim.id for claim in study.due("quick")}
+        assert {finding.claim for finding in outcome.findings} | set(outcome.unmeasured) == due and outcome.figures
