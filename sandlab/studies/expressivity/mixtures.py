@@ -117,7 +117,7 @@ def nothing_is_lost(results: Results) -> np.ndarray:
     Smallest difference over parts of the final accuracy, mixture minus alone, seed by seed.
     """
     differences = [results.final(part, True) - results.final(part, False) for part in range(len(results.names))]
-    if max(results.final(part, False).mean() for part in range(len(results.names))) < 0.5:
+    if max(results.final(part, False).mean() for part in range(len(results.names))) < LEARNT:
         raise NotMeasured("no part is learnt alone")
     return np.min(differences, axis=0)
 

@@ -16,7 +16,7 @@ bits it needs lie far above the bounds; what is asked is that they grow with n f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -55,12 +55,13 @@ class BitsProbe:
 
 @dataclass(frozen=True)
 class Settings:
-    """LSTMs on INDEX and on majority, by n; seeds of the recombined transformers."""
+    """LSTMs on INDEX and on majority, by n; recombined transformers, and the bits of the numbers they are sent."""
 
     sizes: tuple[int, ...]
     index: tuple[Experiment, ...]
     majority: tuple[Experiment, ...]
     random_models: int = 16
+    precision: int = 64
 
 
 def settings(sizes: tuple[int, ...], training: Training, *, width: int, seeds: int) -> Settings:
@@ -89,7 +90,7 @@ study = Study(
         Training(steps=6000, batch_size=128, lr=3e-3, schedule="cosine", clip=1.0, evals=10, eval_examples=4096),
         width=64, seeds=8,
     ),
-    null=untrained(QUICK),
+    null=replace(untrained(QUICK), precision=8),
 )  # fmt: skip
 
 
@@ -111,12 +112,20 @@ class Results:
         return bits[np.arange(len(bits)), (accuracy >= accuracy[:, -1:] - 0.02).argmax(1)]
 
 
-def recombination_error(seed: int) -> float:
+@dataclass(frozen=True)
+class Recombined:
+    """A one-layer transformer with random weights whose halves exchange numbers of so many bits."""
+
+    seed: int
+    precision: int = 64
+
+
+def recombination_error(case: Recombined) -> float:
     """Largest difference between a one-layer transformer's logits and those of the protocol."""
-    with seeded(seed):
+    with seeded(case.seed):
         model = Transformer(vocab=6, length=16, layers=1, heads=2, width=16, init_std=0.5).double()
-    tokens = torch.randint(0, 6, (32, 16), generator=rng(seed, "protocol"))
-    logits, _ = attention_protocol(model, tokens, 1 + seed % 15)
+    tokens = torch.randint(0, 6, (32, 16), generator=rng(case.seed, "protocol"))
+    logits, _ = attention_protocol(model, tokens, 1 + case.seed % 15, case.precision)
     with torch.no_grad():
         return float((logits - model(tokens)[:, -1:]).abs().max())
 
@@ -125,7 +134,8 @@ def recombination_error(seed: int) -> float:
 def collect(settings: Settings, lab: Lab) -> Results:
     runs = lab.train([*settings.index, *settings.majority], label="protocols")
     count = len(settings.sizes)
-    errors = lab.map(recombination_error, range(settings.random_models), label="recombination")
+    cases = [Recombined(seed, settings.precision) for seed in range(settings.random_models)]
+    errors = lab.map(recombination_error, cases, label="recombination")
     bounds: Rows = [dict(row) for row in communication_table()]
     return Results(bounds, errors, list(settings.sizes), runs[:count], runs[count:])
 

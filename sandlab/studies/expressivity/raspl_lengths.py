@@ -155,15 +155,6 @@ def copying_beats_parity(results: Results) -> np.ndarray:
     return _better(results, "copy-unique")
 
 
-@study.claim(Mean(below=0.2), paper="at chance")
-def parity_at_chance(results: Results) -> np.ndarray:
-    """Parity at twice the training size is answered hardly better than by chance.
-
-    Share of right answers, rescaled so that chance is 0.
-    """
-    return results.at("parity", results.doubled)
-
-
 @study.claim(Mean(above=0.0), presets=("full",))
 def unique_beats_repeats(results: Results) -> np.ndarray:
     """Copying different letters generalises further than copying repeated ones, whose program adds indices.

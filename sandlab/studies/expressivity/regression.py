@@ -120,15 +120,6 @@ def better_than_one_step(results: Results) -> np.ndarray:
     return results.final[:, half:].mean(1) - results.known["one step"][half:].mean()
 
 
-@study.claim(Mean(above=-0.02))
-def never_better_than_bayes(results: Results) -> np.ndarray:
-    """Nowhere is it better than the oracle, up to the noise of the held-out sequences.
-
-    Smallest difference to the oracle's error over the questions.
-    """
-    return (results.final - results.known["ridge (Bayes)"]).min(1)
-
-
 @study.table
 def table(results: Results) -> dict[str, Rows]:
     rows = [
