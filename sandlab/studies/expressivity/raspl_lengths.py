@@ -6,8 +6,8 @@ TC⁰ and not in AC⁰, and only majority has such a program. Here the programs 
 lengths counted by the interpreter, and transformers of several position codes are trained on the same tasks.
 
 **Set-up.** Prompt, separator, answer; sizes uniform from 1 to the training size; the loss counts the answer; a
-sequence counts as right when every token of its answer is. Quick: sizes up to 10, tested up to 20, two layers of
-width 64 without position codes and with rotary ones, 900 batches of 64. Full: sizes up to 40, tested up to 100, four
+sequence counts as right when every token of its answer is. Quick: sizes up to 8, tested up to 16, two layers of
+width 64 without position codes and with rotary ones, 1000 batches of 32. Full: sizes up to 40, tested up to 100, four
 layers of width 128, four position codes, 5000 batches. For tasks with one bit as the answer, right by chance half of
 the time, shares are rescaled: (share − ½)/½.
 
@@ -62,9 +62,9 @@ def settings(
 
 
 QUICK = settings(
-    ("majority", "count", "copy-unique", "parity"), ("none", "rotary"), 10, (5, 10, 15, 20),
-    Training(steps=900, batch_size=64, lr=2e-3, schedule="cosine", warmup=50, evals=4, eval_examples=256),
-    layers=2, width=64, seeds=3, pool=32,
+    ("majority", "count", "copy-unique", "parity"), ("none", "rotary"), 8, (4, 8, 12, 16),
+    Training(steps=1000, batch_size=32, lr=3e-3, schedule="cosine", warmup=50, evals=4, eval_examples=256),
+    layers=2, width=64, seeds=3, pool=20,
 )  # fmt: skip
 study = Study(
     "expressivity/raspl-lengths",
