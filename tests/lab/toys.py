@@ -7,6 +7,7 @@ E[U] = 1/2.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -62,6 +63,11 @@ def average(config: Toy) -> dict:
     if config.trouble == "die once" and config.seed == 3 and not os.path.exists(os.environ["TOY_MARK"]):
         open(os.environ["TOY_MARK"], "w").close()
         os._exit(9)
+    if config.trouble == "hold":
+        ctypes.PyDLL(None).sleep(40)  # a call in C that keeps the interpreter's lock
+    if config.trouble == "print":
+        print("a job says hello", flush=True)
+        os.write(1, b"so does a library in C\n")
     generator = np.random.default_rng(config.seed)
     draws = generator.random(config.size)
     result: dict = {"mean": float(draws.mean()), "counts": np.histogram(draws, bins=4)[0]}

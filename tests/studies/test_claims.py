@@ -58,6 +58,7 @@ def test_the_verdict_follows_the_interval(relation: Quantity, values: list[float
 
 
 def test_what_is_not_a_number_is_not_measured() -> None:
+    """D19."""
     with pytest.raises(NotMeasured):
         judge(claim(Mean(below=1.0)), [math.nan, 0.1, 0.2])
 

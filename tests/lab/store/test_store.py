@@ -50,6 +50,7 @@ def folder(index):
 @pytest.mark.parametrize("harm", [remove, empty, garble, foreign, folder])
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_happens_to_the_index_no_run_is_forgotten(store, harm):
+    """D2."""
     for suffix in ("-wal", "-shm"):
         store.index.path.with_name(store.index.path.name + suffix).unlink(missing_ok=True)
     harm(store.index.path)
@@ -71,6 +72,7 @@ def test_a_run_that_the_index_misses_is_entered_and_one_without_a_folder_is_take
 
 
 def test_a_changed_finding_is_noticed_and_not_shown(store):
+    """D8."""
     (record,) = store.latest()
     file = record.path / "findings.json"
     file.write_text(file.read_text().replace('"fails"', '"holds"'))
@@ -81,6 +83,7 @@ def test_a_changed_finding_is_noticed_and_not_shown(store):
 
 
 def test_fresh_means_computed_now_whatever_the_clock_says(store, monkeypatch):
+    """D10."""
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 86400)
     report = sl.run(uniform, store=store.folder, resume=False)
@@ -107,6 +110,7 @@ def rewrite(record, **changes):
     ],
 )
 def test_names_in_a_foreign_store_are_confined_to_its_folder(store, tmp_path, changes):
+    """D5."""
     (record,) = store.latest()
     rewrite(record, **changes)
     before = sorted(path for path in tmp_path.rglob("*") if "runs" not in path.parts)
@@ -121,6 +125,7 @@ def test_names_in_a_foreign_store_are_confined_to_its_folder(store, tmp_path, ch
 
 @pytest.mark.parametrize("text", ["[]", "{", "null", '{"study": 3}'])
 def test_a_damaged_description_is_told_and_left_out(store, text):
+    """D8."""
     (record,) = store.latest()
     (record.path / "run.json").write_text(text)
     with pytest.warns(Damaged):
@@ -128,12 +133,14 @@ def test_a_damaged_description_is_told_and_left_out(store, text):
 
 
 def test_a_study_s_name_cannot_leave_the_store(store):
+    """D5."""
     about = {**store.latest()[0].about, "study": "../../x"}
     with pytest.raises(BadInput, match="study must be"):
         store.save(about, {})
 
 
 def test_scripts_in_figures_do_not_run_in_the_report(store, tmp_path):
+    """D5."""
     (record,) = store.latest()
     figure = record.path / "figures" / "means.svg"
     figure.write_text("<svg><script>alert(1)</script></svg>")
@@ -156,6 +163,7 @@ def test_old_locks_and_parts_of_the_dead_are_cleared(store):
 
 
 def test_a_sealed_entry_of_the_wrong_form_is_computed_again(store):
+    """D22."""
     from sandlab.lab._store.cache import _seal
 
     file = next((store.folder / "cache").rglob("*.json"))
@@ -169,6 +177,7 @@ def test_a_sealed_entry_of_the_wrong_form_is_computed_again(store):
 
 
 def test_a_job_that_calls_exit_is_a_failed_job(tmp_path):
+    """D17."""
     import toys
 
     from sandlab.lab._exec.jobs import Failed, execute, task

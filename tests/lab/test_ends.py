@@ -1,0 +1,193 @@
+"""An exit code for each kind of end, and no traceback for what the machine does (D6, D7, D12, D13, D15, D16, D21)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import toys
+
+import sandlab as sl
+from sandlab.cli import call
+from sandlab.errors import BadInput
+from sandlab.lab._exec.executors import executor
+from sandlab.lab._store.store import Store
+
+HERE = Path(__file__).parent
+MACHINE = 3
+
+
+@pytest.fixture
+def terminal(capsys, tmp_path):
+    """A command's exit code and what it said on stderr."""
+
+    def give(*words: str) -> tuple[int, str]:
+        code = call([*words])
+        return code, capsys.readouterr().err
+
+    return give
+
+
+def run_words(store: Path, *more: str) -> list[str]:
+    return ["run", "toy/uniform", "--on", "local", "--store", str(store), *more]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT])
+def test_what_the_disk_refuses_is_a_sentence_and_exit_code_three(terminal, tmp_path, monkeypatch, number):
+    """D7."""
+
+    def refuse(*_args, **_options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    code, told = terminal(*run_words(tmp_path / "runs"))
+    assert code == MACHINE and "Traceback" not in told and os.strerror(number) in told
+
+
+def test_a_store_below_a_file_and_an_output_that_is_a_file_are_refused(terminal, tmp_path):
+    """D7."""
+    (tmp_path / "file").write_text("")
+    sl.run(toys.study, store=tmp_path / "runs", progress=False)
+    for words in (
+        run_words(tmp_path / "file"),
+        run_words(tmp_path / "file" / "below"),
+        run_words(Path("/proc/none")),
+        ["report", "--store", str(tmp_path / "runs"), "--out", str(tmp_path / "file")],
+        ["publish", "toy/uniform", "--store", str(tmp_path / "runs"), "--to", str(tmp_path / "file")],
+        ["compile", "(ab)*", "--length", "4", "--no-compare", "--save", str(tmp_path / "file")],
+        ["compile", "(ab)*", "--length", "4", "--no-compare", "--pictures", str(tmp_path / "file")],
+        ["sample", "dyck", "--to", str(tmp_path / "file" / "x.parquet")],
+    ):
+        code, told = terminal(*words)
+        assert code in (2, 3) and "Traceback" not in told, (words, told)
+
+
+def test_a_training_that_diverges_is_a_sentence(terminal, tmp_path):
+    """D7."""
+    small = ["--set", "world.length=8", "--set", "model.width=8", "--set", "steps=40", "--set", "lr=1e30"]
+    code, told = terminal("train", "--world", "markov-chain", "--store", str(tmp_path), *small)
+    assert code == 2 and "lower it" in told and "Traceback" not in told
+
+
+def test_a_locked_index_does_not_end_a_run(terminal, tmp_path, monkeypatch):
+    """D7: the index is disposable."""
+    import sqlite3
+
+    sl.run(toys.study, store=tmp_path / "runs", progress=False)
+    held = sqlite3.connect(tmp_path / "runs" / "index.sqlite", isolation_level=None)
+    held.execute("begin exclusive")
+    try:
+        with pytest.warns(UserWarning, match="cannot be written"):
+            report = sl.run(toys.study, store=tmp_path / "runs", seeds=7, progress=False)
+    finally:
+        held.close()
+    assert report.findings and len(Store.open(tmp_path / "runs").index.rows("select * from runs")) == 2
+
+
+def test_a_folder_with_code_of_its_own_runs_nothing(tmp_path):
+    """D6: whatever is answered on stdin."""
+    pytest.importorskip("transformers")
+    mark = tmp_path / "ran"
+    folder = tmp_path / "evil"
+    folder.mkdir()
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\nclass Evil: pass\n")
+    words = [sys.executable, "-m", "sandlab", "decode", "--model", str(folder), "-p", "x", "--regex", "a"]
+    done = subprocess.run(words, input="y\ny\ny\n", capture_output=True, text=True, timeout=200)
+    assert not mark.exists()
+    assert done.returncode in (2, 3) and "Traceback" not in done.stderr
+
+
+def race(store: Path, log: Path, count: int) -> list[subprocess.Popen]:
+    code = "import sys, toys, sandlab as sl; print(sl.run(toys.study, store=sys.argv[1], progress=False).path)"
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[1]}", toys.LOG: str(log)}
+    words = [sys.executable, "-c", code, str(store)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return [subprocess.Popen(words, env=environment, **pipes) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "count"), [(1, 4), pytest.param(12, 8, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_runs_that_race_leave_one_folder_and_compute_each_job_once(tmp_path, rounds, count):
+    """D12, D13."""
+    for number in range(rounds):
+        store, log = tmp_path / f"runs-{number}", tmp_path / f"{number}.log"
+        answers = [process.communicate(timeout=400) for process in race(store, log, count)]
+        assert all(out.strip() and "Traceback" not in err for out, err in answers), answers
+        assert len({out for out, _ in answers}) == 1
+        assert len(Store(store).records()) == 1
+        starts = [line for line in log.read_text().splitlines() if line.startswith("start")]
+        assert sorted(starts) == [f"start {seed}" for seed in range(6)]
+
+
+def test_a_leftover_that_another_process_removes_first_is_no_error(tmp_path, monkeypatch):
+    """D13."""
+    store = Store.open(tmp_path)
+    left = tmp_path / "locks" / "x.lock"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("")
+    os.utime(left, (0, 0))
+    real = Path.stat
+
+    def gone(path: Path, **options):
+        if path == left:
+            left.unlink(missing_ok=True)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", gone)
+    assert store.tidy() == []
+
+
+def test_a_worker_inside_a_long_c_call_ends_with_its_driver(drive):
+    """D15: the call holds the interpreter's lock, so that no thread of the worker can look after its parent."""
+    process = drive.start("processes:2", seeds=4, trouble="hold")
+    drive.wait_for(lambda: len(drive.lines("start")) >= 2, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    raise AssertionError("a worker outlived its driver")
+
+
+def test_json_stays_json_whatever_is_printed(tmp_path):
+    """D16: by a job, by a library in C, by a process that was started."""
+    code = (
+        "import os, sys, toys\nfrom sandlab.cli import main\n"
+        "words = ['run', 'toy/uniform', '--set', 'trouble=print', '--on', sys.argv[2], '--store', sys.argv[1]]\n"
+        "main([*words, '--json'])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[1]}"}
+    for on in ("local", "processes:2"):
+        words = [sys.executable, "-c", code, str(tmp_path / on.replace(":", "")), on]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200)
+        (report,) = json.loads(done.stdout)
+        assert report["study"] == "toy/uniform" and "a job says hello" in done.stderr
+
+
+@pytest.mark.parametrize("on", ["processes:99999", "processes:0", "processes:²", "processes:-1", "processes:x"])
+def test_numbers_of_processes_are_checked(on):
+    """D21."""
+    with pytest.raises(BadInput, match="on must be like 'processes:4'"):
+        executor(on)
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    """D7: `sandlab list | head -1`."""
+    words = f"{sys.executable} -m sandlab list worlds | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0 and "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr

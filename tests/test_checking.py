@@ -1,0 +1,169 @@
+"""The door refuses: flags, signs, sizes, unknown options, memory, from annotations alone (D25, D26)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxtyping import Float
+from torch import Tensor
+
+import sandlab as sl
+from sandlab.checking import checked, checked_types, fits, in_words, refuse_beyond_memory, sized
+from sandlab.errors import BadInput
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(min_value=10**300),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.lists(st.integers() | st.text(), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    st.sampled_from([np.zeros((0, 5)), np.array(3), np.int64(-3), torch.tensor([-1, 5]), object(), print, 1j, int]),
+)
+HINTS = {
+    bool: bool,
+    int: int,
+    float: (int, float),
+    str: str,
+    int | None: (int, type(None)),
+    Literal["a", "b"]: str,
+    tuple[int, ...]: object,
+    dict[str, int]: dict,
+    Tensor: Tensor,
+    str | Path: (str, Path),
+}
+
+
+@given(JUNK, st.sampled_from(list(HINTS)))
+def test_whether_a_value_fits_can_always_be_told(value: object, hint: Any) -> None:
+    if fits(hint, value) and not isinstance(value, (np.generic, np.ndarray)):
+        assert isinstance(value, HINTS[hint])
+    assert in_words(hint)
+
+
+@checked
+def made(size: int, rate: float = 0.5, tied: bool = False, weights: tuple[float, ...] = (), kind: Any = None) -> str:
+    """Something that users make."""
+    torch.zeros(size)
+    sum(weights)
+    return str(kind.name) if kind else f"{size} {rate} {tied}"
+
+
+@given(st.dictionaries(st.sampled_from(["size", "rate", "tied", "weights", "kind", "other"]), JUNK, max_size=3))
+def test_any_arguments_give_a_result_or_one_sentence(arguments: dict[str, Any]) -> None:
+    given_size = arguments.get("size")
+    if isinstance(given_size, int) and abs(given_size) > 1000:
+        arguments["size"] = given_size if given_size >= 2**63 else -1
+    try:
+        answer = made(**arguments)
+    except BadInput as refusal:
+        answer = str(refusal)
+    assert "\n" not in answer and len(answer) < 1500
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"size": 3, "tied": "false"}, "tied must be True or False, got 'false'"),
+        ({"size": 3, "rate": float("nan")}, "rate must be a number, got nan"),
+        ({"size": True}, "size must be a whole number, got True"),
+        ({"size": 2**64}, "size must be a whole number"),
+        ({"size": 3, "tide": True}, "made has no option 'tide': did you mean 'tied'"),
+        ({}, "missing a required argument: 'size'"),
+        ({"size": 3, "weights": 1}, "weights must be a list of a number, got 1"),
+        ({"size": -3}, "made cannot work with size=-3"),
+        ({"size": 2**55}, "too large for this machine: it needs 144,115,188,075,855,872 bytes"),
+        ({"size": 3, "kind": "x"}, "'str' object has no attribute 'name'"),
+    ],
+)
+def test_the_sentence_names_the_argument(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        made(**arguments)
+    assert words in str(refusal.value)
+
+
+def test_a_bug_stays_a_bug() -> None:
+    @checked
+    def broken(size: int) -> int:
+        return size.no_such_attribute  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError):
+        broken(3)
+
+    @checked_types
+    def callback(function: Any) -> int:
+        return function()
+
+    def fail() -> None:
+        raise RuntimeError("the user's own")
+
+    with pytest.raises(RuntimeError, match="the user's own"):
+        callback(fail)
+
+
+def test_classes_are_checked_by_their_constructors() -> None:
+    @checked
+    @dataclass(frozen=True)
+    class Thing:
+        size: int
+        flag: bool = False
+
+    assert Thing(3) == Thing(3, False)
+    with pytest.raises(BadInput, match="flag must be True or False, got 1"):
+        Thing(3, 1)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="Thing has no option 'flga': did you mean 'flag'"):
+        Thing(3, flga=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sl.models.Transformer(vocab=3, length=8, tied="false"),
+        lambda: sl.worlds.CopyString(distinct="no"),
+        lambda: sl.models.Transformer(vocab=3, length=8, causal=torch.ones(2)),
+        lambda: sl.models.RNN(vocab=3, layers=2**31),
+    ],
+)
+def test_flags_and_counts_of_models_and_worlds(make: Any) -> None:
+    """D25."""
+    with pytest.raises(BadInput):
+        make()
+
+
+@pytest.mark.parametrize("option", [{"lr": -1}, {"weight_decay": -5}, {"lr": [0.1, -0.1]}, {"lr": float("inf")}])
+def test_training_with_a_negative_rate_is_refused(option: dict[str, Any]) -> None:
+    """D25."""
+    model, world = sl.models.Transformer(vocab=3, length=8, width=8), sl.worlds.InContextMarkov(states=3, length=8)
+    with pytest.raises(BadInput, match=r"(lr|weight_decay) must be"):
+        sl.learning.train(model, world, steps=1, rng=sl.rng(0), **option)
+
+
+def test_memory_is_asked_for_before_it_is_taken() -> None:
+    with pytest.raises(BadInput, match=r"a table needs 4,503,599,627,370,496 bytes, and [\d,]+ are free"):
+        refuse_beyond_memory("a table", 2.0**52)
+    with pytest.raises(BadInput, match="needs 4,000,000 bytes, and no more than 1,000 are expected"), sized("it", 1000):
+        torch.empty(1000, 1000)
+    with pytest.raises(BadInput, match=r"Transformer needs [\d,]+ bytes"):
+        sl.models.Transformer(vocab=3, length=2**40)
+    with pytest.raises(BadInput, match=r"examples needs [\d,]+ bytes"):
+        sl.worlds.InContextMarkov().sample(2**45, rng=sl.rng(0))
+
+
+def test_shapes_are_told() -> None:
+    @checked
+    def total(matrix: Float[Tensor, "rows 3"]) -> float:
+        return float((matrix @ torch.ones(3)).sum())
+
+    assert total(torch.ones(2, 3)) == 6.0
+    with pytest.raises(BadInput, match="matrix must be a tensor"):
+        total(torch.ones(2, 4))
