@@ -167,6 +167,11 @@ def decode_text(
     return [frame.result(row, text, row % n, done, inside[row]) for row, text in enumerate(texts)]
 
 
+def decoder_names() -> list[str]:
+    """The decoders that write from left to right with any generator."""
+    return [name for name in names("decoders") if issubclass(get("decoders", name), Decoder)]
+
+
 def _prompts(given: Any) -> list[str | Chat]:
     """The prompts, one by one: a text or a chat alone is one prompt."""
     if isinstance(given, str):
@@ -214,13 +219,14 @@ def _check_name(algorithm: str | Decoder, options: Mapping[str, object]) -> None
     if isinstance(algorithm, Decoder):
         return
     name = ALIASES.get(algorithm, algorithm)
-    if name not in names("decoders"):
-        hint = nearest(algorithm, [*names("decoders"), *ALIASES]) or f"there are {', '.join(names('decoders'))}"
+    known = decoder_names()
+    if name not in known:
+        hint = nearest(algorithm, [*known, *ALIASES]) or f"there are {', '.join(known)}"
         raise BadInput(f"no algorithm called {algorithm!r}: {hint}")
-    known = [each.name for each in fields(get("decoders", name))]
+    own = [each.name for each in fields(get("decoders", name))]
     for option in options:
-        if option not in known:
-            raise BadInput(f"{name} has no option {option!r}: {nearest(option, known) or 'it has ' + ', '.join(known)}")
+        if option not in own:
+            raise BadInput(f"{name} has no option {option!r}: {nearest(option, own) or 'it has ' + ', '.join(own)}")
     if options.get("keep_prompt") is not None:
         raise BadInput("keep_prompt is for tokens: where text is decoded, the prompt is not cut into")
 

@@ -34,6 +34,7 @@ from sandlab.decoding.exact.distributions import (
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator, node_numbers
 from sandlab.decoding.exact.walks import TreeWalk, first_leaf_distribution
+from sandlab.decoding.text import decoder_names
 
 Levels = list[np.ndarray]
 
@@ -343,7 +344,7 @@ def test_each_algorithm_follows_its_exact_law_over_a_hundred_thousand_runs(name,
 
 def test_every_registered_decoder_is_among_the_algorithms():
     tested = {type(case.decoder) for case in CASES.values()}
-    assert {sl.get("decoders", name) for name in sl.names("decoders")} <= tested
+    assert {sl.get("decoders", name) for name in decoder_names()} <= tested
 
 
 def test_a_wrong_law_is_noticed():

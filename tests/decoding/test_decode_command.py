@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-import sandlab as sl
 from sandlab.cli import call
+from sandlab.decoding.text import decoder_names
 
 SCHEMA = {
     "type": "object",
@@ -30,7 +30,7 @@ def refuse_constants(name: str) -> None:
     raise AssertionError(f"{name} is no JSON")
 
 
-@pytest.mark.parametrize("algorithm", sl.names("decoders"))
+@pytest.mark.parametrize("algorithm", decoder_names())
 def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algorithm):
     arguments = ["--model", str(random_folder), "-p", "x", "--regex", "[ -~]*", "--algorithm", algorithm]
     arguments += ["--max-new", "6", "--budget", "400"]
@@ -98,7 +98,7 @@ def test_the_end_of_the_budget_is_told_by_words_and_exit_code(random_folder, cap
         (["--regex", "a", "--prompts", "nofile.txt"], "there is no prompt file 'nofile.txt'"),
         (["--regex", "a", "--set", "quota"], "--set takes name=value, got 'quota'"),
         (["--regex", "a", "--set", "max_trys=2"], "value-guided has no option 'max_trys': did you mean 'max_tries'?"),
-        (["--regex", "a", "--set", "max_tries=many"], "max_tries must be a whole number of at least 1, got 'many'"),
+        (["--regex", "a", "--set", "max_tries=many"], "max_tries must be a whole number, got 'many'"),
         (["--regex", "a", "--algorithm", "backtrak"], "no algorithm called 'backtrak': did you mean 'backtrack'?"),
         (["--algorithm", "vgb"], "VGB asks a verifier: give a grammar, a regex or a JSON schema"),
         (["--stream", "-p", "y", "--regex", "a"], "--stream shows one text, got 2"),

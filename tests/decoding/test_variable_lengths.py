@@ -29,6 +29,7 @@ from sandlab.decoding.exact.distributions import (
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.exact.walks import first_leaf_distribution
+from sandlab.decoding.text import decoder_names
 
 SHAPES = [(1, 8), (1, 9), (2, 4), (2, 5), (3, 4), (1, 7), (2, 6), (4, 4), (1, 6), (3, 5)]  # letters, longest
 
@@ -54,8 +55,13 @@ class Language:
     @property
     def noisy(self) -> list[np.ndarray]:
         chance = np.random.default_rng(len(self.accepted))
-        wrong = [np.clip(level * np.exp(0.5 * chance.normal(size=level.shape)), 0, 1) for level in self.values()]
-        return [*wrong[:-1], self.accepted]
+        levels, ended = [], np.zeros(1, dtype=bool)
+        for exact in self.values():
+            noise = np.exp(0.5 * chance.normal(size=exact.shape))
+            # A string that has ended is complete: its outcome is known.
+            levels.append(np.where(ended, exact, np.clip(exact * noise, 0, 1)))
+            ended = (ended[:, None] | (np.arange(self.tree.tokens) == self.end)).ravel()
+        return [*levels[:-1], self.accepted]
 
     @property
     def uniform(self) -> Tree:
@@ -96,7 +102,11 @@ PROMISES = {
     "walk, children sampled": (VGB(children="sampled", max_steps=10**7), "values", given),
     "walk on the constrained model": (VGB(base="constrained"), "verdicts", local),
     "walk, values that err": (VGB(), "noisy", lambda each: first_leaf_distribution(each.tree, each.noisy)),
-    "Sinclair-Jerrum": (SinclairJerrum(), "counts", lambda each: each.accepted / each.accepted.sum()),
+    "Sinclair-Jerrum": (
+        SinclairJerrum(),
+        "counts",
+        lambda each: restricted_distribution(each.uniform, each.accepted),
+    ),
     "best of 3": (BestOfN(candidates=3), "verdicts", lambda each: best_of_n_distribution(each.tree, each.accepted, 3)),
 }
 
@@ -191,7 +201,7 @@ def test_padding_is_the_first_leaf_of_the_padded_tree():
 
 
 def test_every_decoder_says_which_law_it_samples():
-    for name in sl.names("decoders"):
+    for name in decoder_names():
         assert sl.get("decoders", name).law
     assert AdaptiveRejection.law == Rejection.law == "the model given the language"
     assert ValueGuided.law == TokenwiseRejection.law != Rejection.law

@@ -159,7 +159,7 @@ class Session:
         """Whether these strings end by an end token or a stop string, not by their length."""
         lengths = self.lengths[rows]
         last = self.tokens[rows, (lengths - 1).clamp(min=0)]
-        over = torch.isin(last, self.ends) & (lengths > self.starts[rows])
+        over = (last.unsqueeze(1) == self.ends).any(1) & (lengths > self.starts[rows])
         if self.stopped is not None and len(rows):
             over = over | self.stopped(self, rows)
         return over
@@ -224,10 +224,10 @@ class Session:
         if values.dtype != torch.bool:
             values = values.to(torch.float64)
         last = (lengths + 1 >= self.limits[rows]).nonzero().squeeze(1)
-        letters = torch.arange(vocab, device=tokens.device)
-        if len(self.ends):
+        if len(self.ends) and not verifier.knows_ends:
             values[:, self.ends] = verifier.child_outcomes(tokens, lengths, rows, self.ends).to(values.dtype)
         if len(last):
+            letters = torch.arange(vocab, device=tokens.device)
             outcomes = verifier.child_outcomes(tokens[last], lengths[last], rows[last], letters)
             values[last] = outcomes.to(values.dtype)
         return values

@@ -60,24 +60,28 @@ class ValueGuided(Decoder):
         draws = torch.zeros_like(session.lengths)
         while len(rows := session.running()):
             stuck = self._mask(session, rows) if self.children == "all" else self._draw(session, rows, draws)
-            alive = rows[session.status[rows] == Status.RUNNING]
-            session.finish(alive[session.complete(alive) & (session.lengths[alive] > session.prompt_lengths[alive])])
-            self._start_again(session, stuck)
+            over = session.complete(rows)
+            if bool(over.any()):
+                session.finish(rows[over & (session.lengths[rows] > session.prompt_lengths[rows])])
+            if len(stuck):
+                self._start_again(session, stuck)
 
     def _mask(self, session: Session, rows: Tensor) -> Tensor:
         """One token for each row by the weights of all tokens; the rows that have none."""
         values = session.child_values(rows)
         only = (values > 0).sum(1) == 1
-        self._force(session, rows[only], values[only])
-        rows, values = rows[~only], values[~only]
+        if bool(only.any()):
+            self._force(session, rows[only], values[only])
+            rows, values = rows[~only], values[~only]
         if not len(rows):
             return rows
         logprobs = session.next_log_probs(rows)
         weights = self.weights(session, rows, logprobs, values)
-        stuck = ~(weights.sum(1) > 0)
-        free = rows[~stuck]
-        letters = draw(weights[~stuck], session.uniform(free))
-        session.append(free, letters, logprobs[~stuck].gather(1, letters.unsqueeze(1)).squeeze(1))
+        free, stuck = rows, ~(weights.sum(1) > 0)
+        if bool(stuck.any()):
+            free, weights, logprobs = rows[~stuck], weights[~stuck], logprobs[~stuck]
+        letters = draw(weights, session.uniform(free))
+        session.append(free, letters, logprobs.gather(1, letters.unsqueeze(1)).squeeze(1))
         return rows[stuck]
 
     def weights(self, session: Session, rows: Tensor, logprobs: Tensor, values: Tensor) -> Tensor:
@@ -345,13 +349,13 @@ class SinclairJerrum(VGB):
     """VGB with a uniform generator: V(y)·|Σ|^(H−h) is then an (approximate) number of accepted completions of y.
 
     The generator's distribution is not used, only its log-probabilities are reported. With exact counts the first leaf
-    is uniform on the accepted strings; base="constrained" moves uniformly among the children of positive value instead,
-    which is what 0/1 verdicts can do. Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
+    is uniform on the accepted strings of one length (a string of n tokens has weight |Σ|^−n); base="constrained" moves
+    uniformly among the children of positive value instead, which is what 0/1 verdicts can do. Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
     @property
     def law(self) -> str:  # type: ignore[override]
-        return "uniform on the language, if the values are exact" if self.base == "model" else super().law
+        return "uniform tokens given the language, if the values are exact" if self.base == "model" else super().law
 
     def sharpen(self, logprobs: Tensor) -> Tensor:
         return torch.full_like(logprobs, -math.log(logprobs.shape[1]), dtype=torch.float64)

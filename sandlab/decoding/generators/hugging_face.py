@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Float, Int
@@ -150,6 +150,7 @@ class HuggingFaceGenerator(CachedGenerator):
         self.model = model.eval()
         self.keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
         self.longest = getattr(model.config, "max_position_embeddings", None)
+        self.single = False
         self.cache_works = self._cache_works()
         # Within its window, sliding attention is plain attention; beyond it, our mask would be too wide.
         self.window = getattr(model.config, "sliding_window", None)
@@ -168,14 +169,16 @@ class HuggingFaceGenerator(CachedGenerator):
     @torch.no_grad()
     def _run(self, cache: Any, chunk: Tensor, starts: Tensor, last: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
         new = chunk.shape[1]
+        self.single = new == 1 and self.cached
         if not self.cached:
             return self._recompute(cache, chunk, starts, last)
         places = starts.unsqueeze(1) + torch.arange(new, device=self.device)
         cache.places, cache.reach = places, int(starts.max()) + new
+        cache.aligned = int(starts.min()) + new == cache.reach
         output = self.model(
             input_ids=chunk,
             position_ids=places,
-            attention_mask=self._mask(places, cache.reach),
+            attention_mask=self._mask(places, cache.reach, cache.aligned),
             past_key_values=cache.for_transformers(),
             use_cache=True,
             output_hidden_states=bool(self.points),
@@ -183,10 +186,9 @@ class HuggingFaceGenerator(CachedGenerator):
         )
         return self._wanted(output.logits, last), self._watched(output, last)
 
-    def _mask(self, places: Tensor, reach: int) -> Tensor | None:
+    def _mask(self, places: Tensor, reach: int, aligned: bool) -> Tensor | None:
         """None where plain causal attention is right: all rows stand at the same place, at the beginning or alone."""
         new = places.shape[1]
-        aligned = int(places[:, 0].min()) == reach - new
         if aligned and (new == 1 or new == reach):
             return None
         seen = torch.arange(reach, device=self.device) <= places.unsqueeze(-1)
@@ -205,7 +207,7 @@ class HuggingFaceGenerator(CachedGenerator):
         """Children of one prefix side by side in one row: each sees the prefix and itself, and no cache is copied."""
         if not self.cached:
             return super()._run_children(some, ends, places, rows, point)
-        known, count = int(places[0]), len(ends)
+        known, count, self.single = int(places[0]), len(ends), False
         own = torch.eye(count, dtype=torch.bool, device=self.device)
         seen = torch.cat([torch.ones(count, known, dtype=torch.bool, device=self.device), own], 1)
         lowest = torch.finfo(self.model.dtype).min
@@ -234,10 +236,14 @@ class HuggingFaceGenerator(CachedGenerator):
 
     def _positions_wanted(self, last: Tensor | None) -> dict[str, Tensor]:
         """The positions of which logits are computed: a prompt of 4 000 tokens needs those of its last one only."""
-        return {} if last is None or not self.keeps else {"logits_to_keep": last.unique()}
+        return {} if self._all_wanted(last) else {"logits_to_keep": last.unique()}
+
+    def _all_wanted(self, last: Tensor | None) -> TypeGuard[None]:
+        """Whether all positions are computed: all are asked for, the model cannot leave some out, or there is one."""
+        return last is None or not self.keeps or self.single
 
     def _wanted(self, logits: Tensor, last: Tensor | None) -> Tensor:
-        if last is None or not self.keeps:
+        if self._all_wanted(last):
             return _at(logits, last)
         return _at(logits, torch.searchsorted(last.unique(), last))
 
@@ -304,6 +310,7 @@ class _RowCache:
         self.texts = torch.zeros(rows, capacity, dtype=torch.long, device=device)
         self.slots: list[_RowSlot] = []
         self.shown: Any = None
+        self.aligned = False
 
     def select(self, rows: Int[Tensor, "chosen"]) -> _RowCache:
         chosen = _RowCache(len(rows), self.capacity, self.device)
@@ -334,10 +341,15 @@ class _RowSlot:
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Write the new keys and values at their rows' places; everything up to the furthest place is handed back."""
-        index = self.cache.places[:, None, :, None]
-        self.keys.scatter_(2, index.expand_as(keys), keys)
-        self.values.scatter_(2, index.expand_as(values), values)
-        return self.keys[:, :, : self.cache.reach], self.values[:, :, : self.cache.reach]
+        reach = self.cache.reach
+        if self.cache.aligned:
+            self.keys[:, :, reach - keys.shape[2] : reach] = keys
+            self.values[:, :, reach - keys.shape[2] : reach] = values
+        else:
+            index = self.cache.places[:, None, :, None]
+            self.keys.scatter_(2, index.expand_as(keys), keys)
+            self.values.scatter_(2, index.expand_as(values), values)
+        return self.keys[:, :, :reach], self.values[:, :, :reach]
 
 
 def _beside(cache: _RowCache, row: int, known: int) -> Any:

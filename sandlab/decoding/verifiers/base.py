@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -25,8 +25,10 @@ class Verifier:
     outcome verifier         `outcome`, asked for complete strings only
 
     A subclass gives `value`; `children` (all one-token extensions at once) and `outcome` where it can do better than
-    the defaults here.
+    the defaults here. `knows_ends`: its `children` give end tokens their outcome already.
     """
+
+    knows_ends: ClassVar[bool] = False
 
     def start(self, strings: int, capacity: int) -> None:
         """A batch of `strings` strings of at most `capacity` tokens begins."""

@@ -18,7 +18,7 @@ llguidance is the one that fits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ class GrammarVerifier(Verifier):
              own bytes, since many tokenizers put a blank in front of a text
     One matcher per string follows it as it grows and shrinks.
     """
+
+    knows_ends: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -160,10 +160,13 @@ class CostJob:
 
 
 def decoders(budget: int) -> dict[str, Decoder]:
-    """Each algorithm with what makes it spend about `budget` times a completion."""
+    """Each algorithm with what makes it spend about `budget` times a completion.
+
+    What is remembered costs nothing: the walk and value-guided sampling also end by their steps and tries.
+    """
     return {
-        "walk": VGB(children="sampled", remember=64, max_steps=10**7),
-        "value-guided": ValueGuided(children="sampled", max_tries=10**6, max_draws=50, remember=64),
+        "walk": VGB(children="sampled", remember=64, max_steps=200 * budget),
+        "value-guided": ValueGuided(children="sampled", max_tries=4 * budget, max_draws=50, remember=64),
         "backtracking": Backtracking(quota=4 * budget - 4, stride=4, threshold=0.3),
         "best of n": BestOfN(candidates=budget),
         "rejection": Rejection(max_tries=10**6),

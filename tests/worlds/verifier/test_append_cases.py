@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 import torch
@@ -186,7 +187,7 @@ def completable_by_search(line: str) -> bool:
     head = "assert abc("
     if not (head.startswith(line) or line.startswith(head)):
         return False
-    digits = {character for character in line if character.isdigit()} | {"0"}
+    digits = {number for number in re.findall(r"\d+", line) if number == "0" or number[0] != "0"} | {"0"}
     for size in range(6):
         for entries in itertools.product(sorted(digits), repeat=min(size, 5)):
             for item in sorted(digits):
