@@ -241,7 +241,8 @@ def curves(results: Results) -> Figure:
     for colour, time, rows, bound in zip(figures.COLOURS, results.gap_times, results.gap, results.bound):
         figures.band(right, results.etas, rows.T, f"T = {time:g}", color=colour)
         right.axhline(bound, color=colour, linestyle=":", linewidth=1)
-    right.set(xscale="log", yscale="log", xlabel="interval η", ylabel="largest gap of the class (dots: blocking bound)")
+    right.set(xscale="log", yscale="log", xlabel="interval η", ylabel="largest gap of the class")
+    right.plot([], [], "k:", label="blocking bound")
     left.legend()
     right.legend(fontsize=8)
     return figure

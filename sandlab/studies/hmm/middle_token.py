@@ -109,8 +109,8 @@ def candidates(job: Job) -> np.ndarray:
 
 def simulated(job: Job) -> np.ndarray:
     """Means of x₁ ⊗ x₃ by the angle of x₂, and of x₂ by the angle of x₁, of a model and its twin; squared z-scores."""
-    draw = np.random.default_rng(7)
-    ghmm = make_ghmm(random_ghmm(2, 2, draw).M, np.array([[0.8, 0.2], [0.2, 0.8]]))
+    angles = np.array([0.3, 1.9])
+    ghmm = make_ghmm(np.stack([np.cos(angles), np.sin(angles)]), np.array([[0.8, 0.2], [0.2, 0.8]]))
     other = ghmm if job.settings.absent else reflected_ghmm(ghmm)
     pairs = []
     for index, each in enumerate((ghmm, other)):
@@ -189,6 +189,6 @@ def twins(results: Results) -> Figure:
     left.set_xticks(range(3))
     for index, (rows, name) in enumerate(zip(results.means, ("model", "twin"))):
         right.plot(*np.concatenate([rows, rows[:1]]).T, "o-", color=figures.COLOURS[index], label=name, markersize=4)
-    right.set(xlabel="E[x₂ | direction of x₁], first coordinate", ylabel="second coordinate", aspect="equal")
+    right.set(xlabel="E[x₂ | direction of x₁], first coordinate", ylabel="second coordinate")
     right.legend()
     return figure

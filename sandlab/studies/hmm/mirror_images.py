@@ -180,6 +180,7 @@ def planes(results: Results) -> Figure:
 def space(results: Results) -> Figure:
     """The centres of `ghmm-canon`, their plane and its mirror image, on the unit sphere."""
     from matplotlib.figure import Figure as Blank
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     figure = Blank(figsize=(5.2, 4.4), layout="constrained")
     axis = figure.add_subplot(projection="3d")
@@ -188,9 +189,10 @@ def space(results: Results) -> Figure:
     ball = np.cos(turn) * np.sin(height), np.sin(turn) * np.sin(height), np.cos(height)
     axis.plot_wireframe(*ball, color="#e6e6e6", linewidth=0.5)
     for points_, colour, name in ((centres, figures.COLOURS[0], "M"), (householder(centres), figures.COLOURS[1], "HM")):
-        axis.plot_trisurf(*points_, color=colour, alpha=0.35)
+        axis.add_collection3d(Poly3DCollection([points_.T], facecolor=colour, alpha=0.35))
         axis.scatter(*points_, color=colour, s=40, label=name)
     axis.set(xlabel="x₁", ylabel="x₂", zlabel="x₃")
+    axis.view_init(elev=25, azim=-20)
     axis.legend()
     figure.suptitle("Centres and mirror image on the unit sphere", x=0.01, ha="left", fontweight="bold", fontsize=11)
     return figure
