@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ SHARES = (0.0005, 0.001, 0.002)
 MODES = ("one topic per word", "several topics per word")
 MEASURES = ("cosine", "dot", "attention")
 ENCODERS = ("trained", "untrained")
+DOCUMENT = (64, 256)  # words of made-up documents
 Source: TypeAlias = "PseudoWiki | MaskedText"
 
 
@@ -93,9 +94,10 @@ def corpus(job: Corpus) -> Known:
     counts, stop = _counts(job)
     counts = np.where(stop, 0.0, counts)
     law = fit_lda(counts, job.topics, passes=3)
-    lists = topic_words(law, job.shares[-1], stop=stop)
-    source = job.source
-    purity = topic_purity(lists, source.topic_law.argmax(0)) if isinstance(source, PseudoWiki) else float("nan")
+    source, purity = job.source, float("nan")
+    if isinstance(source, PseudoWiki):
+        lists = [topic_words(law, share, stop=stop) for share in job.shares]
+        purity = float(np.mean([topic_purity(each, source.topic_law.argmax(0)) for each in lists]))
     most = int(job.shares[-1] * law.shape[1]) + 1
     often = cooccurrence_pairs(counts, max(1, most * (most - 1) // 2), stop=stop)
     return Known(law, stop, often, tuple(source.letters[: source.outputs]), purity, job.shares)
@@ -118,7 +120,8 @@ def _counts(job: Corpus) -> tuple[np.ndarray, np.ndarray]:
     """Word counts of documents, and which tokens may have no topic."""
     source = job.source
     if isinstance(source, PseudoWiki):
-        words = source.sample(job.documents, rng=rng(5, "documents")).truth["words"].numpy()
+        # LDA needs longer documents than the encoder's windows to find the topics.
+        words = replace(source, lengths=DOCUMENT).sample(job.documents, rng=rng(5, "documents")).truth["words"].numpy()
         counted = [np.bincount(row, minlength=source.outputs) for row in words]
         return np.stack(counted).astype(float), source.is_stop
     assert isinstance(source, MaskedText)

@@ -66,10 +66,10 @@ class Settings:
     width: int = 64
     length: int = 64
     steps: int = 1500
-    batch_size: int = 32
+    batch_size: int = 16
     lr: float = 3e-3
     seeds: int = 3
-    documents: int = 2000
+    documents: int = 4000
     read: int = 200
     shares: tuple[float, ...] = SHARES
 
@@ -89,6 +89,7 @@ study = Study(
         width=512,
         length=128,
         steps=50_000,
+        batch_size=32,
         lr=3e-4,
         seeds=5,
         documents=20_000,
@@ -106,7 +107,7 @@ class Results:
     pairs      (seed, share, 4): attention and cosine of same-topic pairs, then of pairs that occur together most often
     counts     number of pairs in one topic, for each share
     nine       cosines (seed, 9, 9) of three words of three topics, and their names
-    purity     how many of a topic's words LDA found together (made-up documents only)
+    purity     share of the words of LDA's topics that share a true one, mean over θ (made-up documents only)
     loss       final held-out losses
     """
 
