@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from sandlab.learning.hmm.recovery import parameter_error
 from sandlab.registry import register
 from sandlab.worlds.hmm.models import HMM, GaussianHMM
 from sandlab.worlds.hmm.tasks import MaskedTask
-from sandlab.worlds.hmm.twins import reflected_ghmm
+from sandlab.worlds.hmm.twins import gap_one_twin, orbit, reflected_ghmm
 
 __all__ = [
     "Identifiability",
@@ -158,12 +159,23 @@ def identifiable(
 
 
 def _known_twins(model: HMM | GaussianHMM) -> list[HMM | GaussianHMM]:
-    if isinstance(model, HMM):
-        return []
-    try:
-        return [reflected_ghmm(model)]
-    except ValueError:
-        return []
+    """Twins in closed form, as far as they are valid models: the orbit, the family of one gap, the mirror image."""
+    if isinstance(model, GaussianHMM):
+        return _valid([lambda: reflected_ghmm(model)])
+    angles = (0.3, 0.1, 0.03) if model.hidden >= 3 else ()
+    return _valid(
+        [lambda angle=angle: orbit(model, angle) for angle in angles]
+        + [lambda mix=mix: gap_one_twin(model, mix) for mix in (0.1, 0.03)]
+    )
+
+
+def _valid(makers: Sequence[Callable[[], HMM | GaussianHMM]]) -> list[HMM | GaussianHMM]:
+    """What can be made: a twin with a negative entry is no model."""
+    found: list[HMM | GaussianHMM] = []
+    for make in makers:
+        with contextlib.suppress(ValueError):
+            found.append(make())
+    return found
 
 
 def _fits(

@@ -122,3 +122,4 @@ def test_a_short_path_runs_from_end_to_end() -> None:
     )
     found = path_length.study.run(settings, LAB, "quick").results
     assert found.gap.shape == (3, 6, 2)
+    assert (found.bound > found.gap.max((1, 2))).all()
