@@ -17,14 +17,14 @@ from sandlab.models.topics.encoder import MaskedEncoder
 from sandlab.random import rng
 from sandlab.worlds.base import World
 from sandlab.worlds.topics.pseudo_wiki import PseudoWiki
-from sandlab.worlds.topics.text import MaskedText
+from sandlab.worlds.topics.text import TopicText
 
 SHARES = (0.0005, 0.001, 0.002)
 MODES = ("one topic per word", "several topics per word")
 MEASURES = ("cosine", "dot", "attention")
 ENCODERS = ("trained", "untrained")
 DOCUMENT = (64, 256)  # words of made-up documents
-Source: TypeAlias = "PseudoWiki | MaskedText"
+Source: TypeAlias = "PseudoWiki | TopicText"
 
 
 def world(text: str, size: int, topics: int, length: int) -> Source:
@@ -32,7 +32,7 @@ def world(text: str, size: int, topics: int, length: int) -> Source:
     # Five standard deviations above the mean number of masked positions.
     marked = min(length, int(0.15 * length + 5 * np.sqrt(0.1275 * length)) + 1)
     if text:
-        return MaskedText(path=text, size=size, length=length, marked=marked)
+        return TopicText(path=text, size=size, length=length, marked=marked)
     return PseudoWiki(size=size, topics=topics, lengths=(length, length), marked=marked)
 
 
@@ -108,7 +108,7 @@ def documents(source: World, count: int) -> list[np.ndarray]:
     if isinstance(source, PseudoWiki):
         words = source.sample(count, rng=rng(5, "documents")).truth["words"].numpy()
     else:
-        assert isinstance(source, MaskedText)
+        assert isinstance(source, TopicText)
         pieces = [each for each in source.corpus.windows(source.length).documents if len(each) == source.length]
         words = np.stack(pieces) + source.shift
         words = words[np.random.default_rng(5).permutation(len(words))[:count]]
@@ -124,7 +124,7 @@ def _counts(job: Corpus) -> tuple[np.ndarray, np.ndarray]:
         words = replace(source, lengths=DOCUMENT).sample(job.documents, rng=rng(5, "documents")).truth["words"].numpy()
         counted = [np.bincount(row, minlength=source.outputs) for row in words]
         return np.stack(counted).astype(float), source.is_stop
-    assert isinstance(source, MaskedText)
+    assert isinstance(source, TopicText)
     pieces, rest = source.corpus.windows(source.length), (source.shift, 1)
     stop = np.pad(source.corpus.stop | ~source.corpus.whole, rest, constant_values=True)
     return np.pad(pieces.counts(), ((0, 0), rest)), stop

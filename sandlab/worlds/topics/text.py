@@ -21,7 +21,7 @@ from sandlab.worlds.base import Batch
 from sandlab.worlds.topics._sample_text import SAMPLE
 from sandlab.worlds.topics.masked import MaskedWords
 
-__all__ = ["MaskedText", "TextCorpus", "read_documents", "split_words", "tokenize"]
+__all__ = ["TextCorpus", "TopicText", "read_documents", "split_words", "tokenize"]
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 SPLITS = ("articles", "paragraphs", "lines", "file")
@@ -144,7 +144,7 @@ def _load_tokenizer(name: str) -> Tokenizer | Any:
 
 @register("worlds")
 @dataclass(frozen=True)
-class MaskedText(MaskedWords):
+class TopicText(MaskedWords):
     """Windows of `length` tokens from texts of one's own, each place as likely, with masked tokens.
 
     path        a text file or a folder of .txt files; empty: a few short articles of the laboratory's own
@@ -198,7 +198,7 @@ def _read(path: str, tokenizer: str, size: int, split: str) -> TextCorpus:
 
 
 @lru_cache(maxsize=4)
-def _windows(world: MaskedText, device: str) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " windows"]]:
+def _windows(world: TopicText, device: str) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " windows"]]:
     """All tokens in a row, and the places at which a window may start."""
     documents = [each + world.shift for each in world.corpus.documents]
     ends = np.cumsum([len(each) for each in documents])

@@ -10,7 +10,7 @@ import torch
 
 from sandlab.errors import BadInput
 from sandlab.random import rng
-from sandlab.worlds.topics.text import MaskedText, read_documents, split_words, tokenize
+from sandlab.worlds.topics.text import TopicText, read_documents, split_words, tokenize
 
 TEXT = "\n".join(
     [
@@ -66,7 +66,7 @@ def test_windows_cover_the_documents_without_crossing_them() -> None:
 
 
 def test_samples_are_masked_windows_of_the_text() -> None:
-    world = MaskedText(length=20, marked=8)
+    world = TopicText(length=20, marked=8)
     batch = world.sample(200, rng=rng(0))
     text = np.concatenate([*world.corpus.documents])
     places = {tuple(text[start : start + 20]) for start in range(len(text) - 19)}
@@ -84,10 +84,10 @@ def test_a_saved_tokenizer_keeps_its_numbers_shifted_by_one(tmp_path: Path) -> N
         tmp_path / "tokenizer"
     )
     (tmp_path / "text.txt").write_text("The frogs the toad the frog frog toads")
-    world = MaskedText(path=str(tmp_path / "text.txt"), tokenizer=str(tmp_path / "tokenizer"), length=4, split="file")
+    world = TopicText(path=str(tmp_path / "text.txt"), tokenizer=str(tmp_path / "tokenizer"), length=4, split="file")
     assert world.corpus.documents[0].tolist() == [8, 5, 7, 8, 6, 8, 5, 5, 6, 7]
     found = world.sample(50, rng=rng(0)).truth["words"]
     assert world.shift == 1 and set(found.flatten().tolist()) <= {6, 7, 8, 9}
     assert world.letters[6] == "frog" and world.corpus.stop.tolist() == [True] * 5 + [False, False, True, True]
     with pytest.raises(BadInput, match="tokenizer"):
-        MaskedText(tokenizer="no such folder").sample(1, rng=rng(0))
+        TopicText(tokenizer="no such folder").sample(1, rng=rng(0))
