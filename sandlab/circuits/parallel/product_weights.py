@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from sandlab.errors import BadInput, integer, require
 from sandlab.models.base import seeded
 from sandlab.models.parallel.presets import pd_transformer
-from sandlab.models.transformer import Transformer
+from sandlab.models.transformer import MLPBlock, Transformer
 from sandlab.registry import register
 from sandlab.worlds.parallel.finite import FiniteLaw, enumerate_states
 
@@ -110,19 +110,16 @@ def _from_logits(logits: Float[np.ndarray, "state site symbol"]) -> Transformer:
     return model
 
 
-def _recognise(
-    network: torch.nn.Module, states: np.ndarray, logits: np.ndarray, symbols: int, total: int, out: int
-) -> None:
+def _recognise(network: MLPBlock, states: np.ndarray, logits: np.ndarray, symbols: int, total: int, out: int) -> None:
     """Units (s, j): ReLU(Σ_i sum_{(i, s_i)} + pos_j − N), written to `out` with the logits of state s at site j."""
     count, sites = states.shape
-    up, down = network.up_proj, network.down_proj
-    unit = np.arange(count * sites)
+    up, unit = network.up_proj.weight, np.arange(count * sites)
     for site in range(sites):
-        up.weight[unit, total + site * symbols + states[unit // sites, site]] = 1  # type: ignore[index, operator]
-    up.weight[unit, symbols + unit % sites] = 1  # type: ignore[index, operator]
-    _bias(up)[unit] = -float(sites)  # type: ignore[arg-type]
+        up[unit, total + site * symbols + states[unit // sites, site]] = 1
+    up[unit, symbols + unit % sites] = 1
+    _bias(network.up_proj)[: len(unit)] = -float(sites)
     table = torch.as_tensor(logits.reshape(count * sites, symbols).T.copy())
-    down.weight[out:, : count * sites] = table  # type: ignore[index, operator]
+    network.down_proj.weight[out:, : count * sites] = table
 
 
 def _bias(layer: torch.nn.Module) -> torch.Tensor:

@@ -131,7 +131,8 @@ class _Run:
         self.first = self.tokens = torch.where(self.inside, words, torch.where(self.last, END, PAD))
         self.score = torch.zeros(len(lengths), device=lengths.device)
         self.passes = torch.zeros_like(lengths)
-        self.history, self.remasked = [self.tokens], []
+        self.history: list[Tensor] = [self.tokens]
+        self.remasked: list[Tensor] = []
         self.summed: Tensor | None = None
 
     def go(self) -> None:

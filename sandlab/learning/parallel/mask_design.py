@@ -48,7 +48,7 @@ def best_mask_law(
     for _ in range(steps):
         optimizer.zero_grad()
         value = problem.value(logits.softmax(-1), goal)
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
         values.append(float(value.detach()))
     return MaskDesign(MaskLaw(problem.masks, logits.detach().softmax(-1).numpy()), np.array(values))

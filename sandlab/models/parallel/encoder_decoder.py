@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,11 +62,14 @@ class EncoderDecoderConfig(Config):
 
 
 class CrossAttention(nn.Module):
-    """Attention from one sequence to another with some keys ruled out; activations `pattern` and `z`."""
+    """Attention from one sequence to another with some keys ruled out; activations `pattern` and `z`.
+
+    fused   use torch's fused kernel when the pattern is not recorded; on a GPU it always is
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.heads, self.scale = heads, 1 / math.sqrt(width // heads)
+        self.heads, self.scale, self.fused = heads, 1 / math.sqrt(width // heads), False
         self.query, self.key = Linear(width, width), Linear(width, width)
         self.value, self.output = Linear(width, width), Linear(width, width)
         self.pattern, self.z = HookPoint(), HookPoint()
@@ -79,12 +83,19 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "*lead query width"]:
         key, value = known
         query, allowed = self._split(self.query(x)), mask.unsqueeze(-3)
-        if self.pattern.hooked or self.z.hooked or not x.is_cuda:
-            pattern = self.pattern(attention_pattern((query * self.scale) @ key.mT, allowed))
-            mixed = pattern @ value
+        if (self.fused or x.is_cuda) and not self.pattern.hooked:
+            mixed = self._fused(query, key, value, allowed)
         else:
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=self.scale)
+            mixed = self.pattern(attention_pattern((query * self.scale) @ key.mT, allowed)) @ value
         return self.output(self.z(mixed.transpose(-2, -3).flatten(-2)))
+
+    def _fused(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> Tensor:
+        """The same by torch's kernel, for which members and examples are one axis."""
+        lead = query.shape[:-3]
+        first, second, third = (part.reshape(-1, *part.shape[-3:]) for part in (query, key, value))
+        mask = allowed.expand(*lead, *allowed.shape[-3:]).reshape(-1, *allowed.shape[-3:])
+        mixed = F.scaled_dot_product_attention(first, second, third, attn_mask=mask, scale=self.scale)
+        return mixed.reshape(*lead, *mixed.shape[-3:])
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
@@ -227,7 +238,7 @@ class EncoderDecoder(Model):
         x = self.embedding(tokens)
         places = align(self.position.weight[..., start : start + count, :], x, 2).expand(x.shape)
         x, mask = x + places, self._mask(tokens, start)
-        memories = cache.memories or [None] * len(self.decoder)
+        memories: Sequence[LayerMemory | None] = cache.memories or [None] * len(self.decoder)
         source_mask = cache.source_mask.expand(*cache.source_mask.shape[:-2], count, -1)
         for layer, source, memory in zip(self.decoder, cache.sources, memories):
             x = layer.decode(x, places, mask, source, source_mask, memory)

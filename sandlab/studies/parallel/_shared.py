@@ -45,11 +45,11 @@ def writing(world: ToyTranslation, seeds: int, *, full: bool = False, steps: int
 
 
 def recipe(objective: Objective, full: bool, steps: int) -> Training:
-    """AdamW with a warm-up and a linear descent."""
+    """AdamW with a warm-up; in full a cosine and clipping, 3000 steps of 256 pairs (the source: 500 000 of 2048)."""
     if full:
         return Training(
-            steps=steps or 20_000, batch_size=2048, lr=1e-3, warmup=1000, schedule="cosine", clip=1.0, evals=20,
-            objective=objective, precision="bf16", eval_examples=512,
+            steps=steps or 3000, batch_size=256, lr=5e-4, warmup=300, schedule="cosine", clip=1.0, evals=6,
+            objective=objective, precision="bf16", eval_examples=128,
         )  # fmt: skip
     return Training(
         steps=steps or 400, batch_size=32, lr=3e-3, warmup=50, schedule="linear", evals=6, objective=objective,

@@ -22,7 +22,7 @@ from sandlab import figures
 from sandlab.decoding.parallel.beam import BeamSearch
 from sandlab.decoding.parallel.refine import IterativeRefinement
 from sandlab.models.base import seeded
-from sandlab.models.parallel.encoder_decoder import EncoderDecoder
+from sandlab.models.parallel.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Median
 from sandlab.studies.parallel import _shared as shared
@@ -78,9 +78,9 @@ class Results:
 def measure(job: Timing) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of each decoder and repeat, in alternation, and decoder passes."""
     how, vocab = job.settings, 256
-    common = {"vocab": vocab, "source_length": job.length, "target_length": job.length, "layers": how.layers}
+    sizes = EncoderDecoderConfig(vocab, job.length, job.length, layers=how.layers, width=how.width)
     with seeded(0):
-        both = EncoderDecoder(**common, width=how.width), EncoderDecoder(**common, width=how.width, causal=True)
+        both = [EncoderDecoder.from_config(replace(sizes, causal=causal)) for causal in (False, True)]
     refine, write = (model.to(job.device).eval() for model in both)
     source = torch.randint(4, vocab, (1, job.length), generator=rng(0)).to(job.device)
     lengths = torch.full((1,), job.length, device=job.device)

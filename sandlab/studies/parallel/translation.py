@@ -84,9 +84,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
     experiments = [settings.raw, settings.distilled, settings.autoregressive]
     runs = lab.train(experiments, label="translators", weights=True)
     refine = [IterativeRefinement(steps, lengths=settings.lengths) for steps in STEPS]
-    decoders = (refine, refine, [BeamSearch(5)])
-    found = [judged(lab, *each, settings.sentences) for each in zip(experiments, runs, decoders)]
-    return Results(found[0], found[1], found[2][:, 0])
+    raw, distilled = (judged(lab, experiments[i], runs[i], refine, settings.sentences) for i in (0, 1))
+    written = judged(lab, experiments[2], runs[2], [BeamSearch(5)], settings.sentences)
+    return Results(raw, distilled, written[:, 0])
 
 
 @study.claim(Mean(above=0.0), at="§4.2.3", paper="distillation is critical")

@@ -9,7 +9,7 @@ import sandlab as sl
 from sandlab.errors import BadInput
 from sandlab.learning.population import Population
 from sandlab.models.base import seeded
-from sandlab.models.parallel.encoder_decoder import EncoderDecoder
+from sandlab.models.parallel.encoder_decoder import CrossAttention, EncoderDecoder
 
 
 def model(**options: object) -> EncoderDecoder:
@@ -46,6 +46,19 @@ def test_reading_step_by_step_gives_the_same_logits() -> None:
     cache = net.encode(INPUTS[:, :4], remember=True)
     steps = torch.cat([net.decode(cache, INPUTS[:, 4 + place : 5 + place]) for place in range(6)], 1)
     assert torch.allclose(steps, net(INPUTS)[:, 1:])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_fused_kernel_gives_the_same_logits(causal: bool) -> None:
+    net, inputs = model(causal=causal), INPUTS.clone()
+    inputs[:, 3] = 0
+    inputs[:, 8:] = 0
+    plain = net(inputs)
+    for part in net.modules():
+        if isinstance(part, CrossAttention):
+            part.fused = True
+    assert torch.allclose(net(inputs), plain)
+    assert torch.allclose(net(inputs.expand(2, 3, 10)), plain.expand(2, 3, 7, 20))
 
 
 def test_the_first_row_is_the_length() -> None:
