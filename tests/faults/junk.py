@@ -33,6 +33,7 @@ from typing import Any
 SECONDS, BYTES, CHUNK = 20.0, 3 << 30, 40
 KINDS = ("worlds", "models", "circuits", "decoders", "lenses", "other")
 Call = tuple[str, Callable[[], object]]
+Judge = Callable[[Callable[[], object]], str]
 
 
 def values(rng: random.Random) -> list[Any]:
@@ -192,19 +193,24 @@ def _alarm(*_: object) -> None:
 
 def run(count: int, seed: int = 0, chunk: int = CHUNK) -> collections.Counter[str]:
     """The ends of `count` calls, each chunk of them in a process of its own."""
+    return run_listed(list(calls(count, seed)), chunk, attempt)
+
+
+def run_listed(listed: list[Call], chunk: int, judge: Judge) -> collections.Counter[str]:
+    """The ends of these calls; the first word of an end that should not be is "raw"."""
     ends: collections.Counter[str] = collections.Counter()
-    listed, start = list(calls(count, seed)), 0
+    start = 0
     while start < len(listed):
-        start = _run_chunk(listed, start, min(start + chunk, len(listed)), ends)
+        start = _run_chunk(listed, start, min(start + chunk, len(listed)), ends, judge)
     return ends
 
 
-def _run_chunk(listed: list[Call], start: int, end: int, ends: collections.Counter[str]) -> int:
+def _run_chunk(listed: list[Call], start: int, end: int, ends: collections.Counter[str], judge: Judge) -> int:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _serve(listed[start:end], writing)
+        _serve(listed[start:end], writing, judge)
     os.close(writing)
     with os.fdopen(reading, "rb") as answers:
         done, last = start, time.monotonic()
@@ -230,7 +236,7 @@ def _tell(what: str, how: str) -> None:
     print(f"{how}   <-   {what}", flush=True)
 
 
-def _serve(chunk: list[Call], pipe: int) -> None:
+def _serve(chunk: list[Call], pipe: int, judge: Judge) -> None:
     """Run calls and write how each ends; never returns."""
     try:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -239,7 +245,7 @@ def _serve(chunk: list[Call], pipe: int) -> None:
         for _, call in chunk:
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             try:
-                end = attempt(call)
+                end = judge(call)
             except _Late:
                 end = "hang"
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -261,9 +267,9 @@ def main() -> None:
         sys.path.insert(0, str(Path(__file__).parent))
         import terminal
 
-        print(dict(terminal.run(given.calls, given.seed)))
+        print(json.dumps(dict(terminal.run(given.calls, given.seed))))
     else:
-        print(dict(run(given.calls, given.seed)))
+        print(json.dumps(dict(run(given.calls, given.seed))))
 
 
 if __name__ == "__main__":
