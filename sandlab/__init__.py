@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from sandlab._transformers_hook import watch_for_transformers
 from sandlab.errors import BadInput
 from sandlab.random import rng
 from sandlab.registry import get, names, register
@@ -42,3 +43,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+watch_for_transformers()

@@ -1,0 +1,169 @@
+"""Every model as a Hugging Face folder, with the same logits: circuits and trained models alike.
+
+`AutoModelForCausalLM.from_pretrained(folder)` loads it after `import sandlab`: the folder names the model and its
+options, and the network is SandLab's own, so nothing needs an equivalent elsewhere. (`to_hugging_face` makes a GPT-2 of
+a transformer that has one, for machines without SandLab.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sandlab.errors import BadInput
+from sandlab.models.base import Model
+from sandlab.registry import get, name_of
+
+__all__ = ["export_hugging_face", "register_with_transformers"]
+
+MODEL_TYPE = "sandlab"
+
+
+def export_hugging_face(model: Model, folder: str | Path, *, letters: Sequence[str] = (), about: str = "") -> Path:
+    """Write a model as a Hugging Face folder: config, weights, model card and, with the world's letters, a tokenizer.
+
+    >>> export_hugging_face(sl.circuits.induction_head(3, 64), "induction", letters="abc")
+    >>> AutoModelForCausalLM.from_pretrained("induction")       # after import sandlab
+    """
+    if not isinstance(model, Model):
+        raise BadInput(f"export_hugging_face takes a model of SandLab, got {type(model).__name__}")
+    config_class, model_class = _classes()
+    options = dataclasses.asdict(model.config)
+    try:
+        json.dumps(options)
+    except TypeError as problem:
+        kind = type(model).__name__
+        raise BadInput(f"{kind} has options that are no JSON ({problem}): it cannot be exported") from None
+    name, target = name_of("models", model), Path(folder)
+    vocab = int(getattr(model.config, "outputs", None) or getattr(model.config, "vocab", 0) or 0)
+    config = config_class(sandlab_model=name, sandlab_options=options, vocab_size=vocab, dtype=model.dtype)
+    with torch.random.fork_rng(devices=[]):
+        twin = model_class(config)
+    twin.inner = model
+    twin.save_pretrained(target)
+    if letters:
+        _tokenizer(list(letters)).save_pretrained(target)
+    (target / "README.md").write_text(_card(model, name, vocab, letters, about), encoding="utf-8")
+    return target
+
+
+@functools.cache
+def _classes() -> tuple[Any, Any]:
+    try:
+        import transformers
+        from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+        from transformers.modeling_outputs import CausalLMOutput
+    except ImportError as problem:
+        raise BadInput("this needs Hugging Face's transformers: pip install 'sandlab[hf]'") from problem
+
+    class SandlabConfig(PretrainedConfig):  # type: ignore[misc,no-any-unimported,unused-ignore]
+        """Which model of SandLab, and its options."""
+
+        model_type = MODEL_TYPE
+
+        def __init__(
+            self, sandlab_model: str = "", sandlab_options: Any = None, vocab_size: int = 0, **rest: Any
+        ) -> None:
+            self.sandlab_model, self.sandlab_options, self.vocab_size = sandlab_model, sandlab_options or {}, vocab_size
+            self.num_hidden_layers = 1  # `generate` asks for it; there is no cache of Hugging Face's kind
+            super().__init__(**{"bos_token_id": None, "eos_token_id": None, "use_cache": False, **rest})
+
+    class SandlabForCausalLM(PreTrainedModel, GenerationMixin):  # type: ignore[misc,no-any-unimported,unused-ignore]
+        """A model of SandLab behind Hugging Face's interface."""
+
+        config_class = SandlabConfig
+        base_model_prefix = "inner"
+        main_input_name = "input_ids"
+
+        def __init__(self, config: SandlabConfig) -> None:
+            super().__init__(config)
+            with torch.device("cpu"):  # not on the placeholder device of `from_pretrained`
+                self.inner: nn.Module = get("models", config.sandlab_model)(**config.sandlab_options)
+            self.post_init()
+
+        def _init_weights(self, module: nn.Module) -> None:
+            """Weights are those of the file."""
+
+        @classmethod
+        def from_pretrained(cls, *args: Any, **options: Any) -> Any:
+            loaded = super().from_pretrained(*args, **options)
+            _restore_tables(loaded[0] if isinstance(loaded, tuple) else loaded)
+            return loaded
+
+        def forward(self, input_ids: Any, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+            logits = self.inner(input_ids)
+            loss = None
+            if labels is not None:
+                shifted = logits[:, :-1].flatten(0, 1).float()
+                loss = nn.functional.cross_entropy(shifted, labels[:, 1:].flatten())
+            return CausalLMOutput(loss=loss, logits=logits)
+
+        def prepare_inputs_for_generation(self, input_ids: Any, **_: Any) -> dict[str, Any]:
+            return {"input_ids": input_ids}
+
+    del transformers
+    return SandlabConfig, SandlabForCausalLM
+
+
+def _restore_tables(model: Any) -> None:
+    """Compute anew the tables that are not stored with the weights: loading leaves them empty."""
+    fresh = dict(get("models", model.config.sandlab_model)(**model.config.sandlab_options).named_buffers())
+    stored = model.inner.state_dict()
+    for name, table in model.inner.named_buffers():
+        if name not in stored:
+            table.copy_(fresh[name])
+
+
+@functools.cache
+def register_with_transformers() -> None:
+    """Let `AutoConfig` and `AutoModelForCausalLM` know folders that `export_hugging_face` wrote."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config_class, model_class = _classes()
+    AutoConfig.register(MODEL_TYPE, config_class, exist_ok=True)
+    AutoModelForCausalLM.register(config_class, model_class, exist_ok=True)
+
+
+def _tokenizer(letters: list[str]) -> Any:
+    """One token per letter; words of several signs are separated by spaces."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    single = all(len(letter) == 1 for letter in letters)
+    known = dict.fromkeys(letters)
+    if len(known) != len(letters):
+        raise BadInput("letters must differ, so that text can be read back")
+    inner = Tokenizer(models.WordLevel({letter: index for index, letter in enumerate(letters)}, unk_token=letters[0]))
+    every_sign = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    inner.pre_tokenizer = every_sign if single else pre_tokenizers.WhitespaceSplit()
+    if single:
+        inner.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=inner, clean_up_tokenization_spaces=False)
+
+
+def _card(model: Model, name: str, vocab: int, letters: Sequence[str], about: str) -> str:
+    known = f"Letters: `{' '.join(letters)}`.\n" if letters else ""
+    return f"""---
+library_name: transformers
+tags: [sandlab]
+---
+# {name}
+
+{about or (type(model).__doc__ or "").strip().splitlines()[0]}
+
+{model.parameter_count():,} numbers, {vocab} outputs. {known}
+```python
+import sandlab
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("this folder")
+logits = model(tokens).logits
+```
+"""

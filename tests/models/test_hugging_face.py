@@ -1,0 +1,87 @@
+"""Every circuit and every model as a Hugging Face folder that the Auto classes load with the same logits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.errors import BadInput
+from sandlab.models.base import Model
+from sandlab.models.hugging_face import export_hugging_face
+
+transformers = pytest.importorskip("transformers")
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
+from pictures import CIRCUITS  # noqa: E402
+
+MODELS = {
+    "transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="sinusoidal"),
+    "lstm": lambda: sl.models.LSTM(vocab=4, width=8),
+    "rnn": lambda: sl.models.RNN(vocab=4, width=8),
+    "state-space": lambda: sl.models.StateSpace(vocab=4, width=8),
+    "hybrid": lambda: sl.models.Hybrid(vocab=4, width=8, layers=2, length=12),
+}
+
+
+def reloaded(model: Model, folder: Path) -> torch.nn.Module:
+    export_hugging_face(model, folder)
+    return transformers.AutoModelForCausalLM.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("name", list(CIRCUITS))
+def test_every_circuit_comes_back_with_its_logits(name: str, tmp_path: Path) -> None:
+    made = CIRCUITS[name]()
+    if not (isinstance(made, tuple) and isinstance(made[0], Model)):
+        pytest.skip(f"{name} is no model by itself")
+    model, inputs = made
+    with torch.no_grad():
+        twin = reloaded(model, tmp_path / name)
+        torch.testing.assert_close(twin(inputs).logits, model(inputs), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_every_architecture_comes_back_and_generates(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    tokens = torch.randint(4, (2, 8))
+    with torch.no_grad():
+        twin = reloaded(model, tmp_path)
+        torch.testing.assert_close(twin(tokens).logits, model(tokens), rtol=0, atol=1e-6)
+        loss = twin(tokens, labels=tokens).loss
+        expected = torch.nn.functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+        torch.testing.assert_close(loss, expected)
+        grown = twin.generate(tokens, max_new_tokens=3, do_sample=False)
+    assert grown.shape == (2, 11) and torch.equal(grown[:, :8], tokens)
+
+
+def test_letters_become_a_tokenizer_that_reads_and_writes(tmp_path: Path) -> None:
+    model = sl.circuits.induction_head(3, 20)
+    export_hugging_face(model, tmp_path / "single", letters="abc")
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "single")
+    assert reader("cab")["input_ids"] == [2, 0, 1] and reader.decode([2, 0, 1]) == "cab"
+    export_hugging_face(model, tmp_path / "words", letters=["push", "pop", "end"])
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "words")
+    assert reader("pop end push")["input_ids"] == [1, 2, 0] and reader.decode([1, 2, 0]) == "pop end push"
+    with pytest.raises(BadInput, match="letters must differ"):
+        export_hugging_face(model, tmp_path / "same", letters="aab")
+
+
+def test_importing_sandlab_alone_makes_the_folder_loadable_and_stays_light(tmp_path: Path) -> None:
+    export_hugging_face(sl.circuits.induction_head(3, 20), tmp_path)
+    code = (
+        "import sys, sandlab; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"
+        "from transformers import AutoModelForCausalLM as Auto\n"
+        f"print(type(Auto.from_pretrained({str(tmp_path)!r})).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "SandlabForCausalLM", done.stderr
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="a model of SandLab"):
+        export_hugging_face(torch.nn.Linear(2, 2), tmp_path)  # type: ignore[arg-type]
