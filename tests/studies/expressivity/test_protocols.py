@@ -23,7 +23,7 @@ def bounds(extra: int) -> list[dict[str, object]]:
 
 def test_every_claim_can_hold_and_can_fail() -> None:
     good = Results(bounds(0), [1e-13, 2e-13], [4, 8], [runs(64), runs(256)], [runs(64), runs(64)])
-    bad = Results(bounds(7), [0.1, 0.2], [4, 8], [runs(256), runs(2)], [runs(64), runs(128)])
+    bad = Results(bounds(7), [0.1, 0.11, 0.12], [4, 8], [runs(256), runs(2)], [runs(64), runs(128)])
     check(study, good, bad)
 
 
