@@ -54,11 +54,15 @@ def show(
 
 @commands.command(epilog="Example:  sandlab sample in-context-markov -n 3 --set length=40   ·   add --to data.parquet")
 def sample(
-    world: Annotated[str, typer.Argument(help="Name of a world.")],
+    world: Annotated[str, typer.Argument(help="Name of a world.")] = "",
     number: Annotated[int, typer.Option("-n", "--number", help="How many examples.")] = 5,
     settings: Settings = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     to: Annotated[Path | None, typer.Option(help="Write a Parquet file instead of printing.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a saved model: what it writes after the beginning of each example.")
+    ] = None,
+    prompt: Annotated[int, typer.Option(help="With --model: letters of each example that are given.")] = 4,
     as_json: AsJson = False,
 ) -> None:
     """Look at a world's data, or export it."""
@@ -78,11 +82,31 @@ def sample(
         print(f"{number} examples of {world} in {path}")
         return
     batch = made.sample(number, rng=generator)
+    if model is not None:
+        _continue(made, batch, model, prompt, generator)
+        return
     if as_json:
         parts = {"inputs": batch.inputs, "targets": batch.targets, "mask": batch.mask}
         print_json({**{part: value.tolist() for part, value in parts.items()}, "world": repr(made)}, compact=True)
         return
     _print_examples(made, batch)
+
+
+def _continue(world: Any, batch: Any, folder: Path, prompt: int, generator: Any) -> None:
+    """Let a saved model go on after the first letters of each example, up to its length, and print both."""
+    import torch
+
+    from sandlab.models.io import load
+
+    network = load(folder).eval()
+    integer("--prompt", prompt, low=1, high=batch.inputs.shape[1])
+    tokens, longest = batch.inputs[:, :prompt], min(batch.inputs.shape[1], getattr(network.config, "length", 10**9))
+    with torch.no_grad():
+        while tokens.shape[1] < longest:
+            probs = torch.softmax(network(tokens)[:, -1, : world.vocab], -1)
+            tokens = torch.cat([tokens, torch.multinomial(probs, 1, generator=generator)], 1)
+    for row in tokens:
+        print(f"{world.render(row[:prompt])}|{world.render(row[prompt:])}")
 
 
 def find(name: str) -> list[tuple[str, Any]]:
@@ -114,7 +138,12 @@ def make_world(name: str, texts: dict[str, str]) -> Any:
 
 def about(kind: str, name: str, thing: Any) -> dict[str, Any]:
     """What is known of a registered thing, as data."""
-    facts = {"kind": kind, "name": name, "text": inspect.cleandoc(getattr(thing, "text", None) or thing.__doc__ or "")}
+    from sandlab.registry import tags
+
+    text = inspect.cleandoc(getattr(thing, "text", None) or thing.__doc__ or "")
+    facts: dict[str, Any] = {"kind": kind, "name": name, "text": text}
+    if kind in ("worlds", "studies"):
+        facts["tags"] = dataclasses.asdict(tags(kind, name))
     if kind == "studies":
         presets = {preset: thing.describe(preset) for preset in thing.presets}
         claims = [
