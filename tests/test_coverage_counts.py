@@ -100,9 +100,6 @@ MAP = [
 ]
 """The ids of the tutorial's map."""
 
-ELSEWHERE = {"graph-connectivity", "circuit-evaluation", "multi-hop-reasoning", "cot-circuit-tf"}
-"""Ids of the map that the chapter on reasoning brings."""
-
 
 def places(source: str) -> dict[str, object]:
     file = REPOSITORY / "coverage" / f"{source}.toml"
@@ -124,10 +121,9 @@ def test_the_count_of_every_source_is_printed(capsys) -> None:
 
 @pytest.mark.parametrize("source", COMPLETE)
 def test_complete_sources_stay_complete(source: str) -> None:
-    waiting = len(ELSEWHERE - set(places(source))) if source == "10" else 0
-    assert counted(source) >= SIZES[source] - waiting
+    assert counted(source) == SIZES[source]
 
 
 def test_every_id_of_the_map_has_a_place() -> None:
     assert len(MAP) == len(set(MAP)) == SIZES["10"]
-    assert set(MAP) - set(places("10")) <= ELSEWHERE
+    assert set(MAP) - set(places("10")) == set()
