@@ -14,12 +14,12 @@ from torch import Tensor
 from sandlab.errors import integer, require
 from sandlab.registry import register
 
-__all__ = ["MonomialReport", "monomial_correlations", "monomials", "support_report"]
+__all__ = ["MonomialReport", "monomial_correlations", "monomial_sets", "support_report"]
 
 AT_ONCE = 1 << 14
 
 
-def monomials(
+def monomial_sets(
     support: Sequence[int], dimension: int, degree: int, *, rng: torch.Generator, rest: int = 100
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """All sets of `degree` coordinates inside the support, and `rest` random ones with a coordinate off it.
@@ -97,7 +97,7 @@ def support_report(
     """Correlations with all monomials of a degree inside the support and with others."""
     from sandlab.random import rng
 
-    inside, rest = monomials(support, dimension, degree, rng=rng(seed, "sets"))
+    inside, rest = monomial_sets(support, dimension, degree, rng=rng(seed, "sets"))
     generator = rng(seed, "signs", device=device)
     found = monomial_correlations(probability, dimension, inside + rest, rng=generator, examples=examples)
     return MonomialReport(found[: len(inside)], found[len(inside) :])
