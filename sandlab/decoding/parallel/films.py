@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -115,11 +116,21 @@ class RefinementFilm(_Film):
         self, world: TranslationWorld, source: Int[Tensor, "n source"], refined: Refined, *, row: int = 0
     ) -> None:
         require(0 <= row < len(source), "row", row, f"below {len(source)}")
-        self.source = world.render(source[row].cpu())
-        self.history = refined.history[:, row].cpu()
-        self.remasked = refined.remasked[:, row].cpu()
-        self.letters, self.count = world.letters, len(self.history)
-        self.repeats = stutters(self.history)
+        self._keep(world, source[row].cpu(), refined.history[:, row].cpu(), refined.remasked[:, row].cpu())
+
+    @classmethod
+    def of_arrays(
+        cls, world: TranslationWorld, source: np.ndarray, history: np.ndarray, remasked: np.ndarray
+    ) -> RefinementFilm:
+        """The film of one stored run: (source,), (step, target) and (step, target)."""
+        film = cls.__new__(cls)
+        film._keep(world, *(torch.as_tensor(each) for each in (source, history, remasked)))
+        return film
+
+    def _keep(self, world: TranslationWorld, source: Tensor, history: Tensor, remasked: Tensor) -> None:
+        self.source, self.letters = world.render(source), world.letters
+        self.history, self.remasked, self.count = history, remasked, len(history)
+        self.repeats = stutters(history)
 
     def words(self, time: int) -> list[tuple[str, str, bool]]:
         """(word, colour, changed) of each position after so many passes."""

@@ -15,19 +15,22 @@ of ambiguity that one pass cannot resolve. The null are untrained models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.figure import Figure
+from torch import nn
 
 from sandlab import figures
 from sandlab.decoding.parallel.beam import BeamSearch
+from sandlab.decoding.parallel.films import RefinementFilm
 from sandlab.decoding.parallel.refine import IterativeRefinement
 from sandlab.learning.experiment import Experiment
+from sandlab.random import rng
 from sandlab.studies.claims import Mean
 from sandlab.studies.nulls import untrained
 from sandlab.studies.parallel import _shared as shared
-from sandlab.studies.parallel._translation_runs import METRICS, judged
+from sandlab.studies.parallel._translation_runs import METRICS, Judged, judged, prepared
 from sandlab.studies.study import Lab, Rows, Study
 
 STEPS = (1, 2, 4, 10)
@@ -69,11 +72,15 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    """raw, distilled: (seed, T, metric) for T = 1, 2, 4, 10; autoregressive: (seed, metric); metrics as in METRICS."""
+    """raw, distilled: (seed, T, metric) for T = 1, 2, 4, 10; autoregressive: (seed, metric); metrics as in METRICS.
+
+    story   the passes of one sentence: what was fed, what was put back, the source
+    """
 
     raw: np.ndarray
     distilled: np.ndarray
     autoregressive: np.ndarray
+    story: dict[str, np.ndarray] = field(default_factory=dict)
 
     def of(self, name: str, metric: str) -> np.ndarray:
         return np.asarray(getattr(self, name)[..., METRICS.index(metric)])
@@ -86,7 +93,20 @@ def collect(settings: Settings, lab: Lab) -> Results:
     refine = [IterativeRefinement(steps, lengths=settings.lengths) for steps in STEPS]
     raw, distilled = (judged(lab, experiments[i], runs[i], refine, settings.sentences) for i in (0, 1))
     written = judged(lab, experiments[2], runs[2], [BeamSearch(5)], settings.sentences)
-    return Results(raw, distilled, written[:, 0])
+    chosen = Judged(settings.raw, runs[0].seeds[0], (IterativeRefinement(4),), 200, lab.device)
+    (story,) = lab.map(tell, [chosen], given=[runs[0].model(settings.raw.model, 0)], label="one sentence")
+    return Results(raw, distilled, written[:, 0], story)
+
+
+def tell(job: Judged, model: nn.Module) -> dict[str, np.ndarray]:
+    """The passes over the test sentence whose words change most often."""
+    ready, decoder = prepared(model, job.device), job.decoders[0]
+    assert isinstance(decoder, IterativeRefinement)
+    source = job.experiment.world.sample(job.sentences, rng=rng(job.seed, "story", device=job.device)).inputs
+    found = decoder.translate(ready, source, rng=rng(job.seed, "noise", device=job.device))
+    row = int((found.history[2:] != found.history[1:-1]).sum((0, 2)).argmax()) if len(found.history) > 2 else 0
+    kept = {"history": found.history[:, row], "remasked": found.remasked[:, row], "source": source[row]}
+    return {name: value.cpu().numpy() for name, value in kept.items()}
 
 
 @study.claim(Mean(above=0.0), at="§4.2.3", paper="distillation is critical")
@@ -182,3 +202,13 @@ def quality_against_passes(results: Results) -> Figure:
         axis.set(xscale="log", xticks=STEPS, xticklabels=[str(step) for step in STEPS], ylim=(-0.03, 1.03))
     axes[0].legend(loc="lower right")
     return figure
+
+
+@study.figure
+def passes_over_a_sentence(results: Results) -> dict[str, Figure]:
+    """One sentence, pass by pass; only where the world is one of the presets'."""
+    worlds = [shared.QUICK_WORLD, shared.FULL_WORLD]
+    known = [world for world in worlds if results.story and len(results.story["source"]) == world.source_length]
+    if not known:
+        return {}
+    return {"passes-over-a-sentence": RefinementFilm.of_arrays(known[0], **results.story).strip(4)}

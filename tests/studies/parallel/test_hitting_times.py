@@ -17,7 +17,8 @@ def results(steps: list[float], parallel: float, grows: float, off: float) -> Re
     growth = np.linspace(1, grows, 5)[:, None]
     gibbs = np.array(steps) * np.where(np.arange(10) == 3, growth, 1.0)
     expected = np.concatenate([gibbs, np.full((5, 1), parallel)], 1)
-    return Results(QUICK.couplings, BLOCKS, np.repeat(expected[..., None], 10, -1), expected + off, np.ones((5, 11)))
+    return Results(QUICK.couplings, BLOCKS, np.repeat(expected[..., None], 10, -1), expected + off, np.ones((5, 11)),
+                   np.zeros((2, 10), dtype=int), np.ones((1, 10), dtype=bool))  # fmt: skip
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -28,5 +29,5 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 def test_a_small_run_measures_every_claim() -> None:
     outcome = study.run(replace(QUICK, couplings=(4.0, 8.0), seeds=3), LAB, "quick")
-    assert len(outcome.findings) == len(study.claims) and set(outcome.figures) == {"steps"}
+    assert len(outcome.findings) == len(study.claims) and set(outcome.figures) == {"steps", "spins"}
     assert outcome.results.expected[1, BLOCKS.index(4)] > 200

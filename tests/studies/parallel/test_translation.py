@@ -27,4 +27,4 @@ def test_a_tiny_run_measures_every_claim() -> None:
     small = replace(QUICK, **{name: tiny(getattr(QUICK, name)) for name in ("raw", "distilled", "autoregressive")})
     outcome = study.run(replace(small, sentences=12), LAB, "quick")
     assert len(outcome.findings) + len(outcome.unmeasured) == len(study.claims)
-    assert outcome.results.raw.shape == (2, 4, 5) and set(outcome.figures) == {"quality-against-passes"}
+    assert outcome.results.raw.shape == (2, 4, 5) and "passes-over-a-sentence" in outcome.figures
