@@ -135,7 +135,7 @@ def label_chains(
     population.train(was_training)
     inputs, targets, sure, right = (torch.cat(each, 1) for each in zip(*parts))
     keep = sure if bool(sure.any(1).all()) else torch.ones_like(sure)  # nothing is sure: learn from everything
-    order = keep.long().argsort(1, descending=True, stable=True)
+    order = torch.argsort(keep.long(), dim=1, descending=True, stable=True)
     return LabelledChains(world, inputs, targets, order, keep.sum(1)), right
 
 

@@ -113,7 +113,7 @@ def test_algorithms() -> None:
         return algorithms.LiteralResult(np.array([2.0, 1.0]), np.array([2.0, 1.0]), ratio)
 
     good = algorithms.Results([end(1.0, (0.5, 0.2))] * SEEDS, [end(1.0, (0.5, 0.2, 0.1))] * SEEDS, [whole(9.0)] * SEEDS)
-    bad = algorithms.Results([end(0.2, (0.5, 0.6))] * SEEDS, [end(0.2, (0.5, 0.6, 0.7))] * SEEDS, [whole(1.0)] * SEEDS)
+    bad = algorithms.Results([end(0.2, (0.5, 0.6))] * SEEDS, [end(0.2, (0.5, 0.6, 0.7))] * SEEDS, [whole(0.5)] * SEEDS)
     check(algorithms.study, good, bad)
     plan = FeatureTraining("C3", neurons=4, phases=((5.0, 100),))
     settings = algorithms.Settings(plan, replace(plan, action="S3"), 20, 1, 2, algorithms.Literal((1.0, 3), (1.0, 3)))
