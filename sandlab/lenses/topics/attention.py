@@ -35,6 +35,11 @@ class TopicAttention:
         """α̂ and β̂: attention inside the topic and to the same word, relative to other topics"""
         return self.same_topic / self.different, self.same_word / self.different
 
+    def mean_level(self, words: int) -> float:
+        """γ̂ = ((v − 1)α̂ + β̂)/v for topics of v words: all that a block value matrix sees of the two"""
+        alpha, beta = self.levels
+        return ((words - 1) * alpha + beta) / words
+
 
 def word_counts(words: Int[Tensor, "documents time"], vocab: int) -> Float[Tensor, "documents vocab"]:
     """How often each word occurs in each document; tokens from `vocab` on fill up short ones."""

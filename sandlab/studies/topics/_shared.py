@@ -44,13 +44,25 @@ def training(panel: str, *, steps: int, lr: float, strength: float = 0.0) -> Tra
 
 
 def panels(
-    model: Any, rates: Mapping[str, float], *, steps: int, seeds: int, strength: float = 0.0, **options: Any
+    model: Any,
+    rates: Mapping[str, float],
+    *,
+    steps: int | Mapping[str, int],
+    seeds: int,
+    strength: float = 0.0,
+    **options: Any,
 ) -> tuple[Experiment, ...]:
-    """One experiment per panel, in the order of `PANELS`."""
+    """One experiment per panel, in the order of `PANELS`; `steps` for all or for each."""
+    count = dict.fromkeys(PANELS, steps) if isinstance(steps, int) else steps
     return tuple(
-        Experiment(WORLD, model, training(each, steps=steps, lr=rates[each], strength=strength), seeds, **options)
+        Experiment(WORLD, model, training(each, steps=count[each], lr=rates[each], strength=strength), seeds, **options)
         for each in PANELS
     )
+
+
+def published_steps(sgd: int, adam: int) -> dict[str, int]:
+    """Steps of each panel: SGD with the published rate 0.01 needs many more than Adam."""
+    return {each: sgd if each.endswith("SGD") else adam for each in PANELS}
 
 
 def weights(runs: Runs, name: str) -> np.ndarray:

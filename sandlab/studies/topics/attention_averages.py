@@ -80,10 +80,10 @@ study = Study(
     full=Settings(
         (*ADAM, "SGD, 0.01", "SGD, 0.03"),
         (
-            *(joint("cross-entropy, Adam", lr, 50_000, 10) for lr in (0.003, 0.01, 0.03)),
+            *(joint("cross-entropy, Adam", lr, 10_000, 10) for lr in (0.003, 0.01, 0.03)),
             *(joint("cross-entropy, SGD", lr, 50_000, 10) for lr in (0.01, 0.03)),
         ),
-        stage_two(50_000, 10),
+        stage_two(10_000, 10),
     ),
     null=untrained(QUICK),
 )

@@ -72,7 +72,7 @@ study = Study(
     source=shared.SOURCE,
     at="§2.1.3 and §2.1.4.2",
     quick=QUICK,
-    full=settings(20_000, 10),
+    full=settings(5000, 10),
     null=untrained(QUICK),
 )
 

@@ -86,9 +86,9 @@ study = Study(
     at="Table 2.2",
     quick=QUICK,
     full=Settings(
-        stage_two(frozen_diagonal, 20_000, 10),
-        stage_two(frozen_blocks, 20_000, 10),
-        (joint(0.003, 50_000, 10), joint(0.01, 50_000, 10)),
+        stage_two(frozen_diagonal, 10_000, 10),
+        stage_two(frozen_blocks, 10_000, 10),
+        (joint(0.003, 20_000, 10), joint(0.01, 20_000, 10)),
     ),
     null=untrained(QUICK),
 )

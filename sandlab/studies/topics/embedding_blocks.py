@@ -55,7 +55,7 @@ class Settings:
     alone: tuple[Experiment, ...]
 
 
-def settings(rates: dict[str, float], steps: int, seeds: int) -> Settings:
+def settings(rates: dict[str, float], steps: int | dict[str, int], seeds: int) -> Settings:
     together = shared.panels(ALL, rates, steps=steps, seeds=seeds)
     return Settings(together, shared.panels(ALONE, rates, steps=steps, seeds=seeds, prepare=theorem_surroundings))
 
@@ -67,7 +67,7 @@ study = Study(
     source=shared.SOURCE,
     at="Figure 2.1",
     quick=QUICK,
-    full=settings(PUBLISHED, steps=50_000, seeds=10),
+    full=settings(PUBLISHED, steps=shared.published_steps(50_000, 10_000), seeds=10),
     null=untrained(QUICK),
 )
 

@@ -27,6 +27,8 @@ from sandlab.studies.topics import _shared as shared
 MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST)
 RATES = {"cross-entropy, SGD": 1.0, "cross-entropy, Adam": 0.01, "squared, SGD": 0.3, "squared, Adam": 0.01}
 PUBLISHED = dict.fromkeys(shared.PANELS, 0.01)
+DIAGONAL = "squared, Adam"
+STEPS = shared.published_steps(100_000, 10_000)
 
 
 def value_matrices_along(snapshot: Snapshot) -> dict[str, np.ndarray]:
@@ -48,14 +50,14 @@ study = Study(
     source=shared.SOURCE,
     at="Figures 2.6 and 2.10",
     quick=QUICK,
-    full=Settings(shared.panels(MODEL, PUBLISHED, steps=100_000, seeds=10, probes=(value_matrices_along,))),
+    full=Settings(shared.panels(MODEL, PUBLISHED, steps=STEPS, seeds=10, probes=(value_matrices_along,))),
     null=untrained(QUICK),
 )
 
 
 @dataclass(frozen=True)
 class Results:
-    """Value matrices (seed, evaluation, word, word) at these steps, and final losses, of each panel."""
+    """Value matrices (seed, evaluation, word, word) and final losses of each panel; steps of the diagonal one."""
 
     steps: np.ndarray
     values: dict[str, np.ndarray]
@@ -74,7 +76,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     runs = dict(zip(shared.PANELS, lab.train(settings.panels, label="value matrices")))
     values = {name: each.metrics["value"] for name, each in runs.items()}
     losses = {name: each.metrics["loss"][:, -1] for name, each in runs.items()}
-    return Results(runs[shared.PANELS[0]].eval_steps, values, losses)
+    return Results(runs[DIAGONAL].eval_steps, values, losses)
 
 
 @study.claim(Mean(above=0.9), at="Figure 2.6, second panel", paper="blocks")
@@ -119,7 +121,7 @@ def diagonal_squared_adam(results: Results) -> list[float]:
 
     (mean of the diagonal − mean of other same-topic entries)/(mean of the diagonal − mean of different-topic entries).
     """
-    return results.measured("squared, Adam", "diagonality")
+    return results.measured(DIAGONAL, "diagonality")
 
 
 @study.table
@@ -130,7 +132,7 @@ def value_matrices(results: Results) -> Rows:
 @study.figure
 def matrices(results: Results) -> dict[str, Figure]:
     shown = {name: found[0] for name, found in results.last.items()}
-    film = results.values["squared, Adam"][0]
+    film = results.values[DIAGONAL][0]
     along = {f"step {int(step)}": value for step, value in zip(results.steps, film)}
     return {
         "panels": shared.draw_matrices(shown, "Values trained with attention, first seed", "predicted word"),

@@ -28,6 +28,7 @@ from sandlab.studies.topics import _shared as shared
 MODEL = OneLayerTopicsConfig(vocab=shared.VOCAB, read=shared.LAST, attention="uniform", trained=("value",))
 RATES = {"cross-entropy, SGD": 1.0, "cross-entropy, Adam": 0.01, "squared, SGD": 0.3, "squared, Adam": 0.01}
 PUBLISHED = dict.fromkeys(shared.PANELS, 0.01)
+STEPS = shared.published_steps(100_000, 10_000)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ study = Study(
     source=shared.SOURCE,
     at="Figure 2.5",
     quick=QUICK,
-    full=Settings(shared.panels(MODEL, PUBLISHED, steps=100_000, seeds=10)),
+    full=Settings(shared.panels(MODEL, PUBLISHED, steps=STEPS, seeds=10)),
     null=untrained(QUICK),
 )
 

@@ -11,6 +11,7 @@ from sandlab.circuits.topics.optima import (
     diagonal_value,
     embedding_optimum,
     level_attention,
+    ridge_fit,
     ridge_value,
     value_family,
 )
@@ -134,3 +135,12 @@ def test_attention_levels_are_those_asked_for() -> None:
         for j in range(s.vocab):
             level = 5.0 if i == j > 0 else 3.0 if topic[i] == topic[j] > 0 else 1.0
             assert weights[i, j] == pytest.approx(level, rel=1e-12)
+
+
+def test_the_optimum_without_masked_positions_in_view_has_no_shift() -> None:
+    """When nothing attends to predicted positions, x is the document itself: own-topic entries 1/v, others 0."""
+    s = MaskedStatistics(topics=5, words=4)
+    frequencies = InfiniteDocuments(s).every()
+    found = ridge_fit(frequencies, frequencies, 1e-9)
+    expected = s.topic_sums.T @ s.topic_sums / s.words
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -45,8 +45,10 @@ def test_averages_are_those_of_a_loop_over_pairs(reference: float | None, shift:
 def test_prescribed_levels_are_read_back() -> None:
     model = value_topics(MaskedStatistics(4, 3, 2), alpha=3.0, beta=5.0)
     documents = LDATopics(topics=4, words=3, lengths=(400, 400), concentration=5.0).sample(50, rng=rng(1))
-    alpha, beta = attention_by_topic(model, documents.truth["words"], 3).levels
+    found = attention_by_topic(model, documents.truth["words"], 3)
+    alpha, beta = found.levels
     assert alpha == pytest.approx(3.0, rel=0.15) and beta == pytest.approx(5.0, rel=0.15)
+    assert found.mean_level(3) == pytest.approx((2 * alpha + beta) / 3)
 
 
 def test_pairs_of_published_documents_have_the_known_shares_and_mean() -> None:

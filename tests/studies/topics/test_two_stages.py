@@ -35,7 +35,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, good, results((0, 100), (300, 0)))
 
 
-def test_a_small_run_measures_every_claim_() -> None:
+def test_a_small_run_measures_every_claim() -> None:
     def small(each: Training) -> Training:
         return replace(each, steps=5, batch_size=4, evals=5, eval_examples=2)
 
