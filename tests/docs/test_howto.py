@@ -36,7 +36,7 @@ def run_page(page: Path) -> dict:
         if block.title:
             Path(block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            exec(compile(block.text, page.name, "exec"), names)
+            exec(compile(block.text, page.name, "exec", dont_inherit=True), names)
         elif block.language == "sh":
             for line in block.text.splitlines():
                 expected = re.search(r"# exit code (\d)", line)
@@ -64,7 +64,8 @@ def test_decoding_with_a_verifier(model_folder, tmp_path, monkeypatch, capsys):
     assert names["quality"].area > 0.8
     assert sum("Kurt" in each.text for each in names["kept"]) < sum("Kurt" in each.text for each in names["free"])
     assert (tmp_path / "run.svg").read_text().count("<svg") == 1
-    assert "complete and in the language" in capsys.readouterr().out
+    assert "complete and in the language (stop)" in capsys.readouterr().out
+    assert names["value"].quality.area > 0.6 and any(each.valid for each in names["walked"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -350,7 +350,8 @@ class SinclairJerrum(VGB):
 
     The generator's distribution is not used, only its log-probabilities are reported. With exact counts the first leaf
     is uniform on the accepted strings of one length (a string of n tokens has weight |Σ|^−n); base="constrained" moves
-    uniformly among the children of positive value instead, which is what 0/1 verdicts can do. Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
+    uniformly among the children of positive value instead, which is what 0/1 verdicts can do.
+    Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
     @property

@@ -30,7 +30,7 @@ from sandlab import figures
 from sandlab.decoding.decoders.walks import VGB
 from sandlab.decoding.exact.distributions import restricted_distribution, total_variation, value_guided_distribution
 from sandlab.decoding.exact.trees import Tree
-from sandlab.decoding.exact.walks import TreeWalk, leaf_mass_bound, spectral_gap_formula
+from sandlab.decoding.exact.walks import TreeWalk, first_leaf_distribution, leaf_mass_bound, spectral_gap_formula
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.study import Lab, Rows, Study
@@ -89,9 +89,13 @@ def solve(instance: Instance) -> dict[str, float]:
     vector = np.real(vectors[:, np.argmax(np.real(eigenvalues))])
     leaves = walk.stationary[walk.levels == depth]
     excess = max(float((one / other).max()) for one, other in zip(noisy[1:-1], exact[1:-1])) - 1
+    ending = Tree.ending(instance.tokens - 1, depth, rng=rng(instance.seed, "ending", instance.tokens, depth))
+    wanted = restricted_distribution(ending, exact[-1])
     return {
         "tokens": instance.tokens,
         "depth": depth,
+        "noise": instance.noise,
+        "padded leaf": total_variation(first_leaf_distribution(ending, ending.values(exact[-1])), wanted),
         "stationary": float(np.abs(vector / vector.sum() - walk.stationary).max()),
         "leaves": total_variation(leaves / leaves.sum(), target),
         "leaf mass": clean.leaf_mass * 2 * depth,
@@ -202,6 +206,30 @@ def gap(results: Results) -> float:
     Largest deviation of gap divided by the formula from 1.
     """
     return float(np.abs(results.solved["gap"] - 1).max())
+
+
+@study.claim(
+    Exact(above=0.0),
+    source=WALKS,
+    at=f"property 1 ({THESIS}, §3.3.1); constant derived here",
+    paper="rapid mixing",
+)
+def mixes(results: Results) -> float:
+    """Values off by factors up to e^u cost at most a factor e^(2u) of the gap: the walk still mixes in about H² steps.
+
+    Smallest difference between the gap with wrong values, over the formula, and e^(−2u).
+    """
+    formula = np.array([spectral_gap_formula(int(depth)) for depth in results.solved["depth"]])
+    return float((results.solved["noisy gap"] / formula - np.exp(-2 * results.solved["noise"])).min())
+
+
+@study.claim(Exact(below=1e-10), source="series-parallel reduction of the padded tree; derived here")
+def padded_leaf(results: Results) -> float:
+    """Where strings end at different lengths, the first leaf of the padded tree has the target distribution.
+
+    Largest total variation to the target, exact values, random trees with an end token.
+    """
+    return float(results.solved["padded leaf"].max())
 
 
 @study.claim(Exact(below=1e-10), source="harmonic measure of a tree; derived here")

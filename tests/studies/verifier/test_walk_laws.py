@@ -14,7 +14,8 @@ EXAMPLE = Example([np.ones(1), np.ones(2)], np.array([0.5, 0.25, 0.25]), np.arra
 def results(error: float, lead: float) -> Results:
     """All identities off by `error`; the first leaf is closer to the target by `lead`."""
     zeros, ones = np.full(6, error), np.full(6, 1 + error)
-    solved = {"stationary": zeros, "leaves": zeros, "first leaf, exact values": zeros}
+    solved = {"stationary": zeros, "leaves": zeros, "first leaf, exact values": zeros, "padded leaf": zeros}
+    solved |= {"depth": np.full(6, 4), "noise": ones - error, "noisy gap": np.full(6, 0.03 if error == 0 else 0.001)}
     solved |= {"leaf mass": ones, "gap": ones, "steps": ones}
     solved |= {"leaf mass over bound": np.full(6, 1.2 - error), "p-value": np.full(6, 0.5 * (error == 0))}
     solved |= {"first leaf": np.linspace(0.1, 0.2, 6), "no backtracking": np.linspace(0.1, 0.2, 6) + lead}
@@ -28,7 +29,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 def test_the_exact_claims_hold_on_a_small_tree() -> None:
     outcome = study.run(study.config("quick", seeds=2, shapes=((2, 3), (3, 2)), runs=200), LAB)
     exact = [finding for finding in outcome.findings if finding.kind == "exact"]
-    assert len(outcome.findings) == 9 and all(finding.verdict == "holds" for finding in exact)
+    assert len(outcome.findings) == 11 and all(finding.verdict == "holds" for finding in exact)
     (rows,) = outcome.tables.values()
     assert [(row["tokens"], row["depth"]) for row in rows] == [(2, 3), (3, 2)]
     example = outcome.results.example

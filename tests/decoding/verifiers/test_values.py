@@ -1,0 +1,80 @@
+"""Value functions: calibrated where the truth is known, exact on complete strings, and cheap at large vocabularies."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import sandlab as sl
+from sandlab.decoding.decoders.walks import VGB, ValueGuided
+from sandlab.decoding.generators.neural import ModelGenerator
+from sandlab.decoding.verifiers.values import Rollouts, ValueFunction, collect_rollouts, train_value
+from sandlab.models.transformer import Transformer
+
+LENGTH, POINT = 9, "layers.1.resid_post"
+
+
+def network(vocab: int = 4, length: int = LENGTH) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(vocab=vocab, length=length, layers=2, heads=2, width=16, init_std=0.3).eval()
+
+
+def few_ones(tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Right: at most two tokens 1."""
+    inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
+    return ((tokens == 1) & inside).sum(1) <= 2
+
+
+def rollouts(n: int = 600) -> tuple[ModelGenerator, Rollouts]:
+    generator = ModelGenerator(network(), points=[POINT])
+    return generator, collect_rollouts(generator, [[0]] * n, few_ones, max_new=LENGTH - 1, eos=None, rng=sl.rng(0))
+
+
+def test_a_value_is_the_share_of_continuations_that_end_well():
+    generator, found = rollouts()
+    assert 0.1 < found.success < 0.95
+    trained = train_value(generator, found, POINT, rng=sl.rng(1))
+    assert trained.calibration_error < 0.12 and trained.quality.area > 0.75
+    value = ValueFunction(generator, POINT, trained.network, few_ones)
+    generator.start(2, LENGTH)
+    good, bad = torch.tensor([[0, 2, 3, 2, 3, 2]]), torch.tensor([[0, 1, 1, 1, 1, 2]])
+    both = value.value(torch.cat([good, bad]), torch.tensor([6, 6]), torch.arange(2))
+    assert float(both[0]) > 0.5 > float(both[1])
+
+
+def test_complete_strings_are_judged_exactly_whatever_the_network_says():
+    generator, found = rollouts(200)
+    value = ValueFunction(
+        generator, POINT, train_value(generator, found, POINT, rng=sl.rng(1), steps=10).network, few_ones
+    )
+    for decoder in (VGB(children="sampled", remember=4), VGB(), ValueGuided(children="sampled", max_tries=50)):
+        done = decoder.generate(generator, [[0]] * 12, max_new=LENGTH - 1, verifier=value, rng=sl.rng(2))
+        assert bool(few_ones(done.tokens, done.lengths)[done.done].all()) and int(done.done.sum()) > 6
+
+
+def test_rollouts_of_one_kind_teach_nothing_and_that_is_said():
+    generator, found = rollouts(50)
+    with pytest.raises(sl.BadInput, match="rollouts ended well: a value needs both kinds"):
+        train_value(generator, Rollouts(found.prefixes, torch.ones_like(found.labels)), POINT, rng=sl.rng(0))
+
+
+def test_sampled_children_cost_about_one_evaluation_each_whatever_the_vocabulary():
+    generator = ModelGenerator(network(vocab=3000), points=[POINT])
+    found = collect_rollouts(
+        generator, [[0]] * 60, lambda tokens, lengths: tokens[:, 1] % 2 == 0, max_new=8, eos=None, rng=sl.rng(0)
+    )
+    trained = train_value(generator, found, POINT, rng=sl.rng(1), steps=20)
+    value = ValueFunction(generator, POINT, trained.network, lambda tokens, lengths: torch.ones(len(lengths)))
+    before = generator.evaluations
+    done = VGB(children="sampled", remember=64).generate(
+        generator, [[0]] * 2, max_new=8, verifier=value, rng=sl.rng(3), budget=50
+    )
+    asked = done.total("oracle_calls") + done.total("verifier_calls")
+    assert generator.evaluations - before <= asked < 400
+
+
+def test_values_above_one_are_refused_where_they_are_probabilities():
+    generator = ModelGenerator(network(), points=[POINT])
+    verifier = sl.decoding.FunctionVerifier(lambda tokens, lengths: torch.full((len(lengths),), 2.0))
+    with pytest.raises(sl.BadInput, match="needs values of at most 1, got 2"):
+        VGB(children="sampled").generate(generator, [[0]], max_new=3, verifier=verifier, rng=sl.rng(0))
