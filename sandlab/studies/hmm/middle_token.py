@@ -55,7 +55,7 @@ class Results:
 
     accepted, error    number of accepted candidates; error of the nearest of them
     outer, following   mean squared z-scores of model minus twin, x₁ ⊗ x₃ given x₂ and x₂ given x₁, by seed
-    means              E[x₂ | sector of x₁] of model and twin
+    means              E[x₂ | log-odds of x₁] of model and twin
     """
 
     accepted: np.ndarray
@@ -108,22 +108,27 @@ def candidates(job: Job) -> np.ndarray:
 
 
 def simulated(job: Job) -> np.ndarray:
-    """Means of x₁ ⊗ x₃ by the angle of x₂, and of x₂ by the angle of x₁, of a model and its twin; squared z-scores."""
+    """Means of x₁ ⊗ x₃ given x₂, and of x₂ given x₁, of a model and its twin; mean squared z-scores of the differences.
+
+    What is given enters both predictors through the posterior alone, whose log-odds ℓ = (μ₁ − μ₂)ᵀx have the same law
+    under model and twin: means over intervals of ℓ can be compared. (Over sectors of x they cannot: x₂ itself has
+    another law.)
+    """
     angles = np.array([0.3, 1.9])
     ghmm = make_ghmm(np.stack([np.cos(angles), np.sin(angles)]), np.array([[0.8, 0.2], [0.2, 0.8]]))
     other = ghmm if job.settings.absent else reflected_ghmm(ghmm)
-    pairs = []
+    odds, pairs = ghmm.M[:, 0] - ghmm.M[:, 1], []
     for index, each in enumerate((ghmm, other)):
         x = each.sample(job.settings.triples, rng=rng(job.seed, "twin", index)).truth["observations"].numpy()
         outer = np.einsum("na,nb->nab", x[:, 0], x[:, 2]).reshape(len(x), -1)
-        pairs.append((binned(x[:, 1], outer), binned(x[:, 0], x[:, 1])))
+        pairs.append((binned(x[:, 1] @ odds, outer), binned(x[:, 0] @ odds, x[:, 1])))
     scores = [float(((a[0] - b[0]) ** 2 / (a[1] + b[1])).mean()) for a, b in zip(*pairs)]
     return np.array([*scores, *pairs[0][1][0].ravel(), *pairs[1][1][0].ravel()])
 
 
-def binned(given: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of `values` in each of eight sectors of the angle of `given`, and the squared error of that mean."""
-    place = ((np.arctan2(given[:, 1], given[:, 0]) + np.pi) / (2 * np.pi) * BINS).astype(int) % BINS
+def binned(odds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of `values` in each of eight intervals of the log-odds, and the squared error of that mean."""
+    place = np.digitize(odds, np.linspace(-3, 3, BINS - 1))
     parts = [values[place == index] for index in range(BINS)]
     return np.stack([part.mean(0) for part in parts]), np.stack([part.var(0) / len(part) for part in parts])
 
@@ -188,7 +193,7 @@ def twins(results: Results) -> Figure:
     left.set_yticks(range(len(KINDS)), KINDS)
     left.set_xticks(range(3))
     for index, (rows, name) in enumerate(zip(results.means, ("model", "twin"))):
-        right.plot(*np.concatenate([rows, rows[:1]]).T, "o-", color=figures.COLOURS[index], label=name, markersize=4)
-    right.set(xlabel="E[x₂ | direction of x₁], first coordinate", ylabel="second coordinate")
+        right.plot(*rows.T, "o-", color=figures.COLOURS[index], label=name, markersize=4)
+    right.set(xlabel="E[x₂ | log-odds of x₁], first coordinate", ylabel="second coordinate")
     right.legend()
     return figure
