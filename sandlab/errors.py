@@ -60,7 +60,7 @@ def flag(field: str, value: object, hint: str = "") -> bool:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """ "did you mean 'x'?" for the closest of `names`, or an empty string."""
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.55)
     return f"did you mean {close[0]!r}?" if close else ""
 
 

@@ -55,7 +55,7 @@ def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
     for claim, (run, finding) in last_published(name).items():
         facts = {"preset": run.preset, "date": run.date, "status": run.status, "reduced": run.reduced}
         found[claim] = {**finding.as_dict(), **facts}
-    for record in sorted(Store(store).latest(name), key=lambda record: record.finished):
+    for record in sorted(Store.existing(store).latest(name), key=lambda record: record.order):
         if record.about["preset"] != "null":
             facts = {"preset": record.about["preset"], "date": record.finished, **_standing(study, record.about)}
             found.update({row["claim"]: {**row, **facts} for row in record.read("findings.json")})

@@ -24,7 +24,7 @@ def doctor(store: StoreFolder = None, as_json: AsJson = False) -> int:
     from sandlab.cli.screen import print_json
     from sandlab.lab._store.store import Store
 
-    opened = Store(store)
+    opened = Store.existing(store)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         done = opened.mend_index() + [f"{name} was a leftover and was removed" for name in opened.tidy()]

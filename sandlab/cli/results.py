@@ -25,7 +25,7 @@ def report(
     from sandlab.lab._report.site import write_site
     from sandlab.lab._store.store import Store
 
-    page = write_site(Store(store), out)
+    page = write_site(Store.existing(store), out)
     print(f"open {page}")
 
 
@@ -39,7 +39,7 @@ def publish(
     from sandlab.lab._report.publish import publish_latest
     from sandlab.lab._store.store import Store
 
-    folders = [folder for name in choose(names) for folder in publish_latest(Store(store), name, to)]
+    folders = [folder for name in choose(names) for folder in publish_latest(Store.existing(store), name, to)]
     if not folders:
         raise BadInput(f"{', '.join(names)}: there is no finished run in the store; give `sandlab run` first")
     for folder in folders:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["MARKS", "documents_alone", "finding_rows", "print_json", "print_table", "text_number"]
+__all__ = ["MARKS", "documents_alone", "finding_rows", "print_json", "print_table", "printable", "text_number"]
 
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
 _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
@@ -49,6 +49,11 @@ def print_json(value: Any, *, compact: bool = False) -> None:
     print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False), file=_documents)
 
 
+def printable(text: str) -> str:
+    """Text without control characters: what a file from elsewhere holds does not move the cursor or change colours."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
     """A table as wide as the terminal."""
     from rich import box
@@ -56,11 +61,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         table.add_column(name, overflow="fold", min_width=_WIDEST.get(name))
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     console.print(table)
 

@@ -96,6 +96,8 @@ def choose(names: list[str], everything: bool = False) -> list[str]:
     found: list[str] = []
     for name in names:
         matching = fnmatch.filter(known("studies"), name)
+        if not matching and fnmatch.filter(known("studies"), f"{name}/*"):
+            raise BadInput(f"no studies called {name!r}: did you mean '{name}/*'?")
         if not matching:
             get("studies", name)
         found += [each for each in matching if each not in found]

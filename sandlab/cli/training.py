@@ -42,6 +42,7 @@ def train(
     made = make_world(world, under("world", texts))
     config = model_config(made, model, under("model", texts))
     own = {name: text for name, text in texts.items() if not name.startswith(("world.", "model."))}
+    _check_places(own, {"model": config, "world": made}, Training)
     how = Training(**{"steps": 1000, **read_settings(Training, own, "sandlab train")})
     result = train_experiment(Experiment(made, config, how, seeds), device=device, store=store)
     if as_json:
@@ -67,6 +68,16 @@ def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
     plugins.add(name.rpartition(":")[0])
     options = tuple((option, plain_value(text)) for option, text in texts.items())
     return fit_config(world, get("models", "own-module"), {"module": name, "options": options})
+
+
+def _check_places(texts: dict[str, str], parts: dict[str, Any], training: Any) -> None:
+    """Say where a setting belongs that is one of the model or of the world."""
+    import dataclasses
+
+    for name in set(texts) - {each.name for each in dataclasses.fields(training)}:
+        for part, owner in parts.items():
+            if dataclasses.is_dataclass(owner) and name in {each.name for each in dataclasses.fields(owner)}:
+                raise BadInput(f"{name} is a setting of the {part}: --set {part}.{name}={texts[name]}")
 
 
 def plain_value(text: str) -> Any:

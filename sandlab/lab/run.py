@@ -243,7 +243,8 @@ def with_seeds(value: Json, seeds: int) -> Json:
 
 
 def check_device(device: str) -> None:
-    choice("device", device.partition(":")[0], ("cpu", "cuda"))
+    kind = device.partition(":")[0] if isinstance(device, str) else device
+    choice("device", kind, ("cpu", "cuda"), "a GPU is called cuda" if kind == "gpu" else "")
     if device != "cpu":
         import torch
 

@@ -81,11 +81,19 @@ def read_parquet(path: str | Path) -> Batch:
     path = Path(path)
     if not path.is_file():
         raise BadInput(f"there is no file {str(path)!r}: write one with to_parquet")
-    table = parquet.read_table(path)
-    shapes = json.loads((table.schema.metadata or {}).get(b"sandlab", b"{}")).get("shapes")
-    if shapes is None:
-        raise BadInput(f"{str(path)!r} was not written by to_parquet: its metadata names no world")
-    columns = {name: _column(table.column(name), shape) for name, shape in shapes.items()}
+    try:
+        table = parquet.read_table(path)
+        shapes = json.loads((table.schema.metadata or {}).get(b"sandlab", b"{}")).get("shapes")
+        if shapes is None:
+            raise BadInput(f"{str(path)!r} was not written by to_parquet: its metadata names no world")
+        columns = {name: _column(table.column(name), shape) for name, shape in shapes.items()}
+        missing = {"inputs", "targets", "mask"} - set(columns)
+    except BadInput:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:  # pyarrow's are of these kinds
+        raise BadInput(f"{str(path)!r} is damaged ({str(problem)[:120]}): write it again with to_parquet") from None
+    if missing:
+        raise BadInput(f"{str(path)!r} has no {', '.join(sorted(missing))}: write it again with to_parquet")
     truth = {name.removeprefix("truth."): value for name, value in columns.items() if name.startswith("truth.")}
     return Batch(columns["inputs"], columns["targets"], columns["mask"], truth)
 

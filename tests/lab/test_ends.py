@@ -191,3 +191,50 @@ def test_a_reader_that_goes_away_is_no_error():
     words = f"{sys.executable} -m sandlab list worlds | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0 and "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "markov"], "did you mean 'markov/*'?"),
+        (["run", "markov/hessian", "--device", "gpu"], "a GPU is called cuda"),
+        (["train", "--world", "markov-chain", "--set", "positions=none"], "--set model.positions=none"),
+        (["train", "--world", "markov-chain", "--set", "start=uniform"], "--set world.start=uniform"),
+        (["claims", "markov/hessian", "--store", "/tmp/no such store"], "there is no store at /tmp/no such store"),
+        (["doctor", "--store", "/tmp/no such store"], "there is no store"),
+        (["report", "--store", "/tmp/no such store"], "there is no store"),
+    ],
+)
+def test_hints_lead_to_what_was_meant(terminal, words, told):
+    code, said = terminal(*words)
+    assert code == 2 and told in said, said
+
+
+def test_control_characters_do_not_reach_the_terminal(terminal, capsys):
+    from sandlab.cli.screen import print_table
+
+    code, said = terminal("show", "\x1b[31mred\x07")
+    assert code == 2 and "\x1b" not in said and "\x07" not in said
+    print_table(["claim"], [["\x1b]0;title\x07x"]], "\x1b[2J")
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_runs_of_all_presets_are_ordered_by_number_not_by_the_clock(tmp_path, monkeypatch):
+    """D10."""
+    first = sl.run(toys.study, store=tmp_path, progress=False)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
+    second = sl.run(toys.study, store=tmp_path, seeds=7, progress=False)
+    found = Store(tmp_path).records("toy/uniform")
+    assert [record.path for record in found] == [first.path, second.path]
+    assert found[0].order < found[1].order and found[0].finished > found[1].finished
+
+
+def test_a_parquet_file_that_is_damaged_or_foreign_is_refused(tmp_path):
+    path = sl.worlds.to_parquet(sl.worlds.Dyck(), tmp_path / "x.parquet", 3, rng=sl.rng(0))
+    data = path.read_bytes()
+    assert [file.name for file in tmp_path.iterdir()] == ["x.parquet"]
+    for bad in (b"", b"PAR1", data[: len(data) // 2], data[:100] + b"\0" * 100 + data[200:]):
+        path.write_bytes(bad)
+        with pytest.raises(BadInput, match=r"damaged|not written by"):
+            sl.worlds.read_parquet(path)

@@ -46,6 +46,12 @@ class Record:
         return json.loads((self.path / name).read_text(encoding="utf-8"))
 
     @property
+    def order(self) -> tuple[int, str]:
+        """Runs of a study are written in this order, whatever the clock says; older stores named them by date."""
+        found = _NUMBERED.fullmatch(self.path.name)
+        return (int(found[1]), "") if found else (0, self.path.name)
+
+    @property
     def finished(self) -> float:
         return float(self.about["finished"])
 
@@ -90,6 +96,14 @@ class Store:
         made.tidy()
         return made
 
+    @classmethod
+    def existing(cls, store: str | Path | None = None) -> Store:
+        """The store to read from; one that is named and not there is refused, not taken for an empty one."""
+        made = cls(store)
+        if store is not None and not made.folder.is_dir():
+            raise BadInput(f"there is no store at {made.folder}: `sandlab run STUDY --store {made.folder}` makes one")
+        return made
+
     @property
     def checkpoints(self) -> Path:
         """Where trainings inside jobs keep their state while they run, one folder per job."""
@@ -107,10 +121,11 @@ class Store:
         """The lock under which a run with this key is written."""
         return FileLock(self.folder / "locks" / f"{key}.lock")
 
-    def folder_for(self, *parts: str) -> Path:
-        """A new folder name below the store, numbered in the order of asking."""
+    def folder_for(self, *parts: str, among: Path | None = None) -> Path:
+        """A new folder name below the store, numbered in the order of asking (with all folders one below `among`)."""
         base = self.folder.joinpath(*parts)
-        numbers = [int(found[1]) for name in _listed(base) if (found := re.match(r"\.?(?:partial-)?(\d{6})-", name))]
+        listed = _listed(base) if among is None else [name for each in _listed(among) for name in _listed(among / each)]
+        numbers = [int(found[1]) for name in listed if (found := re.match(r"\.?(?:partial-)?(\d{6})-", name))]
         return base / f"{max(numbers, default=0) + 1:06d}-{os.urandom(6).hex()}"
 
     def save(self, about: Facts, files: dict[str, bytes]) -> Record:
@@ -121,7 +136,8 @@ class Store:
                     f"{part} must be words of letters, digits, '-' and '_' joined by '/', got {about[part]!r}"
                 )
         with self.lock("runs"), refuse_when_full(self.folder):
-            target = self.folder_for("studies", about["study"], about["preset"])
+            place = self.folder / "studies" / about["study"]
+            target = self.folder_for("studies", about["study"], about["preset"], among=place)
             target = target.with_name(f"{target.name[:6]}-{about['key'][:12]}")
             partial = target.with_name(f".partial-{target.name}")
             try:
@@ -160,7 +176,7 @@ class Store:
         """Every run (of a study, of a preset), in the order in which they were written."""
         folders = [path for path in self._run_folders() if study is None or _place(self.folder, path)[0] == study]
         found = [self._record(path) for path in folders if preset is None or _place(self.folder, path)[1] == preset]
-        return sorted((record for record in found if record is not None), key=_order)
+        return sorted((record for record in found if record is not None), key=lambda record: record.order)
 
     def mend_index(self) -> list[str]:
         """Bring the index in line with the folders; returns what was done. Its failure is told, never raised."""
@@ -274,12 +290,6 @@ def _place(store: Path, path: Path) -> tuple[str, str]:
     """Study and preset of a run's folder."""
     *study, preset, _ = path.relative_to(store / "studies").parts
     return "/".join(study), preset
-
-
-def _order(record: Record) -> tuple[int, str]:
-    """Runs in the order of their numbers; runs of older stores, named by date, come before."""
-    found = _NUMBERED.fullmatch(record.path.name)
-    return (int(found[1]), "") if found else (0, record.path.name)
 
 
 def _confined(name: str) -> bool:
