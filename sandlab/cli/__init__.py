@@ -17,8 +17,21 @@ from typing import Annotated
 
 import typer
 
-from sandlab.cli import benchmarks, browse, card, circuits, claims, decoding, doctor, new, results, studies, training
-from sandlab.cli.screen import documents_alone
+from sandlab.cli import (
+    benchmarks,
+    browse,
+    card,
+    circuits,
+    claims,
+    decoding,
+    doctor,
+    exporting,
+    new,
+    results,
+    studies,
+    training,
+)
+from sandlab.cli.screen import documents_alone, printable
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
@@ -37,7 +50,20 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
-    for part in (browse, studies, claims, training, circuits, decoding, results, benchmarks, doctor, new, card):
+    for part in (
+        browse,
+        studies,
+        claims,
+        training,
+        circuits,
+        decoding,
+        results,
+        benchmarks,
+        doctor,
+        new,
+        card,
+        exporting,
+    ):
         made.registered_commands.extend(part.commands.registered_commands)
     return made
 
@@ -67,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit codes: 0; 1 a claim fails that held in its source; 2 bad input; 3 the machine failed (disk,
     permissions, cluster) or a job could not finish; 4 a bug; 5 the budget is spent; 130 Ctrl-C; 143 and 129 SIGTERM
     and SIGHUP."""
-    warnings.showwarning = lambda message, *_about: print(f"sandlab: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_about: print(f"sandlab: {printable(str(message))}", file=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -152,5 +178,5 @@ def _end(number: int, _frame: object) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"sandlab: {message}", file=sys.stderr)
+    print(f"sandlab: {printable(message)}", file=sys.stderr)
     return code

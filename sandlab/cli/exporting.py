@@ -1,0 +1,115 @@
+"""`sandlab export`, `sandlab eval`: take a model elsewhere, or measure it on a world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sandlab.cli.options import AsJson, Settings
+from sandlab.errors import BadInput, choice, integer
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+FORMATS = ("hf", "gpt2", "lens", "torch")
+
+
+@commands.command(epilog="Example:  sandlab export runs/training/…/model --to hf --out my-model --world dyck")
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder of a model that `train` or `compile` saved.")],
+    to: Annotated[str, typer.Option(help="hf (any model), gpt2, lens (TransformerLens), torch (.pt2).")] = "hf",
+    out: Annotated[Path, typer.Option(help="Where to write: a folder, or a file for torch and lens.")] = Path("export"),
+    world: Annotated[str, typer.Option(help="World whose letters become the tokenizer.")] = "",
+    settings: Settings = None,
+) -> None:
+    """Write a saved model for another library, with the same logits, or say in one sentence why it cannot be."""
+    from sandlab.cli.browse import make_world
+    from sandlab.cli.settings import pairs
+    from sandlab.models.io import load
+
+    choice("to", to, FORMATS)
+    network = load(model)
+    letters = make_world(world, pairs(settings or [])).letters if world else []
+    if to == "hf":
+        from sandlab.models.hugging_face import export_hugging_face
+
+        path = export_hugging_face(network, out, letters=letters)
+        print(f"{path}: load it with AutoModelForCausalLM after `import sandlab`")
+    elif to == "gpt2":
+        from sandlab.models.convert import to_hugging_face
+
+        to_hugging_face(_transformer(network)).save_pretrained(out)
+        print(f"{out}: a GPT-2 that needs no SandLab")
+    elif to == "lens":
+        from safetensors.torch import save_file
+
+        from sandlab.models.convert import to_transformer_lens
+
+        twin = to_transformer_lens(_transformer(network))
+        save_file({name: value.contiguous().clone() for name, value in twin.state_dict().items()}, out)
+        print(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
+    else:
+        _export_torch(network, out)
+        print(f"{out}: load it with torch.export.load")
+
+
+def _transformer(model: Any) -> Any:
+    from sandlab.models.transformer import Transformer
+
+    if not isinstance(model, Transformer):
+        raise BadInput(f"{type(model).__name__} has no equivalent there: use --to hf, which takes any model")
+    return model
+
+
+def _export_torch(model: Any, out: Path) -> None:
+    """The traced network for inputs of its own length, any number of them."""
+    import torch
+
+    length = int(getattr(model.config, "length", 16))
+    tokens = torch.zeros(2, length, dtype=torch.long)
+    program = torch.export.export(model.eval(), (tokens,), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    torch.export.save(program, out if out.suffix == ".pt2" else out.with_suffix(".pt2"))
+
+
+@commands.command("eval", epilog="Example:  sandlab eval runs/training/…/model --world dyck --set length=64")
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder of a saved model.")],
+    world: Annotated[str, typer.Option(help="Name of a world.")],
+    settings: Settings = None,
+    examples: Annotated[int, typer.Option("-n", "--examples", help="How many examples.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a saved model on a world: loss and accuracy, beside the best possible loss and the world's baselines."""
+    from sandlab.cli.browse import make_world
+    from sandlab.cli.screen import print_json, print_table, text_number
+    from sandlab.cli.settings import pairs
+    from sandlab.learning._engine.evaluation import evaluate_batch
+    from sandlab.learning.objectives import CrossEntropy
+    from sandlab.models.io import load
+    from sandlab.random import rng
+    from sandlab.worlds.base import cross_entropy
+
+    integer("-n", examples, low=1)
+    network, made = load(model), make_world(world, pairs(settings or []))
+    batch = made.sample(examples, rng=rng(seed))
+    known = getattr(network.config, "vocab", None)
+    if known is not None and known < made.vocab:
+        raise BadInput(f"the model knows {known} tokens and {world} has {made.vocab}: it was trained on another world")
+    found = {name: float(value) for name, value in evaluate_batch(network, batch, CrossEntropy()).items()}
+    levels = {"this model": found["loss"]}
+    try:
+        levels["the best possible"] = made.optimal_loss(batch)
+        levels |= {name: float(cross_entropy(predict(batch), batch)) for name, predict in made.baselines().items()}
+    except NotImplementedError:
+        pass
+    if as_json:
+        print_json({"world": repr(made), "examples": examples, "accuracy": found.get("accuracy"), "loss": levels})
+        return
+    print_table(["", "nats per target"], [[name, text_number(value)] for name, value in levels.items()], repr(made))
+    if "accuracy" in found:
+        print(f"accuracy {found['accuracy']:.4f} on {examples} examples")
