@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.lenses.reasoning.answers import LengthAccuracy
 from sandlab.lenses.reasoning.concentration import ContextRot
 from sandlab.studies.claims import Mean
 from sandlab.studies.nulls import untrained
@@ -33,22 +32,7 @@ class Settings:
     kinds: tuple[Experiment, ...]
 
 
-def encoded(given: Experiment, lengths: tuple[int, ...], rot: ContextRot) -> Experiment:
-    """The experiment with only the probes of this study: maps of learned positions do not reach every length."""
-    return replace(given, final=(LengthAccuracy(lengths, 200), rot))
-
-
-QUICK_ROT, FULL_ROT = ContextRot((0, 5, 10, 20)), ContextRot((0, 10, 20, 40, 80, 140))
-QUICK = Settings(
-    tuple(
-        encoded(
-            shared.quick_experiment("C6", steps=1600, seeds=(31, 32, 33), positions=kind),
-            shared.QUICK_LENGTHS,
-            QUICK_ROT,
-        )
-        for kind in KINDS
-    )
-)
+QUICK = Settings(tuple(shared.quick_experiment("C6", positions=kind) for kind in KINDS))
 
 study = Study(
     "reasoning/position-encodings",
@@ -56,18 +40,7 @@ study = Study(
     source=shared.SOURCE,
     at="section 8",
     quick=QUICK,
-    full=Settings(
-        tuple(
-            encoded(
-                shared.full_experiment(
-                    "C6", seeds=(301, 302, 303, 304, 305), training={"steps": 20_000}, positions=kind
-                ),
-                shared.FULL_LENGTHS,
-                FULL_ROT,
-            )
-            for kind in KINDS
-        )
-    ),
+    full=Settings(tuple(shared.full_experiment("C6", positions=kind) for kind in KINDS)),
     null=untrained(QUICK),
 )
 
@@ -84,9 +57,10 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    found = lab.train(list(settings.kinds), label="position encodings")
+    found = lab.train(list(settings.kinds), label="position encodings", weights=True)
     rot = next(each for each in settings.kinds[0].final if isinstance(each, ContextRot))
-    return Results(dict(zip(KINDS, found)), shared.tested_lengths(settings.kinds[0]), rot.unrelated)
+    runs = [replace(each, weights=None) for each in found]
+    return Results(dict(zip(KINDS, runs)), shared.tested_lengths(settings.kinds[0]), rot.unrelated)
 
 
 @study.claim(Mean(above=-0.02), at="section 8", paper="position encodings hurt extrapolation")
