@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from sandlab.errors import choice, integer, number
+from sandlab.errors import BadInput, choice, integer, number
 from sandlab.learning.objectives import Forward, Objective, member_loss
 from sandlab.worlds.base import Batch
 from sandlab.worlds.parallel.translation import END, MASK, PAD, RESERVED, START
@@ -81,6 +81,8 @@ class RefinementLoss(Objective):
         count = batch.targets.shape[-1]
         source, fed = batch.inputs[..., :-count], batch.inputs[..., -count:]
         logits = forward(batch.inputs)
+        if logits.ndim != source.ndim + 1:
+            raise BadInput("members answer differently, so each needs examples of its own: train with data='separate'")
         lengths, tokens = self._length_loss(logits, batch), member_loss(logits[..., 1:, :], batch)
         for _ in range(self.stages - 1):
             fed = self._next(fed, logits, batch.targets)

@@ -65,7 +65,7 @@ class Walk:
 class Results:
     """steps[J, block, seed] simulated, expected[J, block] exact; both count at most 1000.
 
-    spins, drawn   one walk of 6-Gibbs at the first coupling: states (time, site), and which spins each step drew
+    spins, drawn   one walk of 8-Gibbs at the first coupling: states (time, site), and which spins each step drew
     """
 
     couplings: tuple[float, ...]
@@ -119,9 +119,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
 
 
 def _film(coupling: float) -> Trace:
-    """Five steps of 6-Gibbs from all minus."""
+    """Five steps of 8-Gibbs from all minus."""
     start = torch.zeros(1, 10, dtype=torch.long)
-    return KGibbs(6).run(CliqueSites(world_of(coupling)), start, 5, rng=rng(0, "film"))
+    return KGibbs(8).run(CliqueSites(world_of(coupling)), start, 5, rng=rng(0, "film"))
 
 
 @study.claim(Share(above=0.9), at="Figure 4.3")
