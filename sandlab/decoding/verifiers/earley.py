@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from sandlab.decoding.verifiers.base import Verifier
-from sandlab.errors import BadInput
+from sandlab.errors import BadInput, shown
 
 __all__ = ["ContextFreeGrammar", "EarleyVerifier"]
 
+MOST_CHARACTERS, MOST_RULES, MOST_SYMBOLS = 100_000, 1000, 5000
 Item = tuple[int, int, int]  # rule, place of the dot, set in which it began
 
 
@@ -34,6 +35,8 @@ class ContextFreeGrammar:
     @classmethod
     def parse(cls, text: str) -> ContextFreeGrammar:
         """One non-terminal a line: `A = x B y | z |`, blanks between symbols; an empty choice is the empty word."""
+        if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+            raise BadInput(f"a grammar is a text of at most {MOST_CHARACTERS} characters, got {shown(text)[:80]}")
         rules = []
         for line in filter(None, map(str.strip, text.splitlines())):
             left, equals, right = line.partition("=")
@@ -45,6 +48,11 @@ class ContextFreeGrammar:
         return cls(tuple(rules), rules[0][0])
 
     def __post_init__(self) -> None:
+        symbols = sum(1 + len(right) for _, right in self.rules)
+        if len(self.rules) > MOST_RULES or symbols > MOST_SYMBOLS:
+            raise BadInput(
+                f"a grammar has at most {MOST_RULES} rules and {MOST_SYMBOLS} symbols, got {len(self.rules)}, {symbols}"
+            )
         if not math.isfinite(self.shortest[self.start]):
             raise BadInput(f"the grammar derives no string from {self.start!r}: some rule must lead to terminals only")
         kept = tuple(rule for rule in self.rules if all(math.isfinite(self.shortest[symbol]) for symbol in rule[1]))

@@ -32,6 +32,8 @@ from sandlab.errors import BadInput
 
 __all__ = ["GrammarVerifier"]
 
+MOST_CHARACTERS = 1_000_000
+
 
 class GrammarVerifier(Verifier):
     """V = 1 if the generated text can be continued to a text of the language; complete texts end with the end token.
@@ -149,6 +151,8 @@ def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
     """The tokens' bytes, and what follows the grammar over them."""
     from llguidance import LLMatcher
 
+    if len(grammar) > MOST_CHARACTERS:
+        raise BadInput(f"a grammar is a text of at most {MOST_CHARACTERS} characters, got {len(grammar)}")
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
     import llguidance.hf
