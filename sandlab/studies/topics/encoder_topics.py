@@ -92,7 +92,7 @@ study = Study(
         batch_size=32,
         lr=3e-4,
         seeds=5,
-        documents=20_000,
+        documents=5000,
         read=1000,
     ),
     null=replace(QUICK, lr=0.0, steps=4),
