@@ -52,7 +52,7 @@ def recipe(objective: Objective, full: bool, steps: int) -> Training:
             objective=objective, precision="bf16", eval_examples=128,
         )  # fmt: skip
     return Training(
-        steps=steps or 400, batch_size=32, lr=3e-3, warmup=50, schedule="linear", evals=6, objective=objective,
+        steps=steps or 300, batch_size=32, lr=3e-3, warmup=50, schedule="linear", evals=6, objective=objective,
         eval_examples=256,
     )  # fmt: skip
 

@@ -110,8 +110,8 @@ def amplification(results: Results) -> Rows:
 
 @study.figure
 def amplified(results: Results) -> Figure:
-    figure, (axis,) = figures.new(width=5.4, title=study.title)
+    figure, (axis,) = figures.new(width=6.0, title="Strong coupling amplifies the errors of conditionals")
     figures.band(axis, results.couplings, results.amplified.T, "median and range of draws", marker="o")
-    axis.set(xlabel="coupling J", ylabel="error of the joint law / error of conditionals")
+    axis.set(xlabel="coupling J", ylabel="error of joint law / of conditionals")
     axis.legend()
     return figure

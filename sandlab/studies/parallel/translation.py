@@ -2,7 +2,7 @@
 
 Tables 4.1 to 4.3, on a toy language whose ambiguity is known: some word pairs have two orders, some words two
 synonyms that must agree within a sentence, some an optional particle. Quick: 20 words, sources of 4 to 6 words, 2 + 2
-layers of width 64, 400 steps. Full: 200 words, sources of 8 to 24 words with nested clauses, the source's 6 + 6
+layers of width 64, 300 steps. Full: 200 words, sources of 8 to 24 words with nested clauses, the source's 6 + 6
 layers of width 512. A translation counts as valid when dynamic programming finds it among all translations of its
 source; "raw" data are ambiguous (½, ½, ½), "distilled" data always take the first way.
 
