@@ -8,8 +8,10 @@ CUDA graph and replayed.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sandlab.errors import integer, number
+from sandlab.learning._engine.scratch import scratch_file
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore, soften
 from sandlab.learning.distillation.lesson_plans import LessonPlan
 from sandlab.models.base import seeded
@@ -29,6 +32,7 @@ __all__ = ["Drill", "DrillRuns", "PerceptronStack", "drill"]
 
 _Measured: TypeAlias = "tuple[int, np.ndarray, np.ndarray]"
 _Saved: TypeAlias = "tuple[int, dict[str, Tensor]]"
+_SECONDS = 20.0
 BLOCK = 64
 """Steps whose inputs are drawn at once, and which one recorded graph holds."""
 
@@ -136,10 +140,12 @@ class PerceptronStack:
         self.first.baddbmm_(back.mT, x, alpha=-1)
         self.bias.sub_(back.sum(1))
 
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.first, self.bias, self.second, self.offset
+
     def state(self) -> dict[str, Tensor]:
         """Named as the parameters of `MLP`."""
-        values = (self.first, self.bias, self.second, self.offset)
-        return {name: value.detach().cpu().clone() for name, value in zip(self.names, values)}
+        return {name: value.detach().cpu().clone() for name, value in zip(self.names, self.tensors())}
 
 
 def _start(seed: int, what: Drill) -> list[Tensor]:
@@ -152,29 +158,80 @@ def _start(seed: int, what: Drill) -> list[Tensor]:
 
 @torch.no_grad()
 def drill(what: Drill, store: CheckpointStore | None = None) -> DrillRuns:
-    """The job: train all members; with a store, on the predictions of its teachers (place i teaches member i)."""
-    stack, data, labels = PerceptronStack.drawn(what), _Data(what), _Labels(what, store)
-    rate = torch.full((len(what.seeds), 1, 1), what.lr / what.batch_size, device=what.device)
-    advance = _Recorded(stack, rate, what) if what.device != "cpu" else _Plain(stack, rate)
-    curves: list[_Measured] = []
-    saved: list[_Saved] = []
-    learnt, done = math.inf, 0
-    for start, stop in _blocks(what):
-        if start % what.every == 0:
-            curves.append((start, *data.evaluate(stack)))
-            learnt = min(learnt, start) if curves[-1][1].min() > 0.999 else learnt
-            if what.settle and start >= learnt + what.settle:
-                break
-        if what.save and start % what.save == 0:
-            saved.append((start, stack.state()))
-        inputs = data.draw(stop - start)
-        advance(inputs, labels(inputs, start))
-        done = stop
-    if not curves or curves[-1][0] != done:
-        curves.append((done, *data.evaluate(stack)))
-    if what.save and (not saved or saved[-1][0] != done):
-        saved.append((done, stack.state()))
-    return _runs(what, curves, saved)
+    """The job: train all members; with a store, on the predictions of its teachers (place i teaches member i).
+
+    Inside a laboratory a long run keeps its state every 20 seconds and goes on from there when it is started again.
+    """
+    run = _Run(what, store)
+    scratch = scratch_file("drill")
+    run.resume(None if scratch is None else scratch.with_suffix(".pt"))
+    for start, stop in _blocks(what, run.done):
+        if run.measure(start):
+            break
+        run.advance(start, stop)
+    return run.finish()
+
+
+class _Run:
+    """The state of a drill: weights, generators, curves, checkpoints, steps done."""
+
+    def __init__(self, what: Drill, store: CheckpointStore | None) -> None:
+        self.what, self.stack, self.data = what, PerceptronStack.drawn(what), _Data(what)
+        self.labels = _Labels(what, store)
+        rate = torch.full((len(what.seeds), 1, 1), what.lr / what.batch_size, device=what.device)
+        self.block = _Recorded(self.stack, rate, what) if what.device != "cpu" else _Plain(self.stack, rate)
+        self.curves: list[_Measured] = []
+        self.saved: list[_Saved] = []
+        self.learnt, self.done = math.inf, 0
+        self.path: Path | None = None
+        self.written = time.monotonic()
+
+    def measure(self, step: int) -> bool:
+        """Evaluate and keep weights when it is time; whether the run may stop here."""
+        what = self.what
+        if what.save and step % what.save == 0 and (not self.saved or self.saved[-1][0] < step):
+            self.saved.append((step, self.stack.state()))
+        if step % what.every or (self.curves and self.curves[-1][0] >= step):
+            return False
+        self.curves.append((step, *self.data.evaluate(self.stack)))
+        self.learnt = min(self.learnt, step) if self.curves[-1][1].min() > 0.999 else self.learnt
+        self._write()
+        return bool(what.settle and step >= self.learnt + what.settle)
+
+    def advance(self, start: int, stop: int) -> None:
+        inputs = self.data.draw(stop - start)
+        self.block(inputs, self.labels(inputs, start))
+        self.done = stop
+
+    def finish(self) -> DrillRuns:
+        if not self.curves or self.curves[-1][0] != self.done:
+            self.curves.append((self.done, *self.data.evaluate(self.stack)))
+        if self.what.save and (not self.saved or self.saved[-1][0] != self.done):
+            self.saved.append((self.done, self.stack.state()))
+        return _runs(self.what, self.curves, self.saved)
+
+    def resume(self, path: Path | None) -> None:
+        """Go on from what an interrupted run left at `path`, and write there from now on."""
+        self.path = path
+        if path is None or not path.exists():
+            return
+        kept = torch.load(path, weights_only=False)
+        for own, value in zip(self.stack.tensors(), kept["weights"]):
+            own.copy_(value)
+        for generator, state in zip(self.data.rngs, kept["rngs"]):
+            generator.set_state(state)
+        self.curves, self.saved, self.done, self.learnt = (kept[n] for n in ("curves", "saved", "done", "learnt"))
+
+    def _write(self) -> None:
+        if self.path is None or time.monotonic() - self.written < _SECONDS:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        state = {"weights": [value.cpu() for value in self.stack.tensors()], "curves": self.curves, "saved": self.saved}
+        state |= {"rngs": [each.get_state() for each in self.data.rngs], "done": self.done, "learnt": self.learnt}
+        part = self.path.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(self.path)
+        self.written = time.monotonic()
 
 
 def _runs(what: Drill, curves: list[_Measured], saved: list[_Saved]) -> DrillRuns:
@@ -185,12 +242,11 @@ def _runs(what: Drill, curves: list[_Measured], saved: list[_Saved]) -> DrillRun
     return DrillRuns(what.seeds, np.array(steps), np.stack(accuracy, 1), np.stack(loss, 1), kept_at, weights)
 
 
-def _blocks(what: Drill) -> Iterator[tuple[int, int]]:
+def _blocks(what: Drill, start: int = 0) -> Iterator[tuple[int, int]]:
     """Stretches of at most BLOCK steps with one teacher each, cut at evaluations and checkpoints."""
     plans = [plan for index in range(len(what.seeds)) if (plan := what.plan_of(index)) is not None]
     cuts = {start for plan in dict.fromkeys(plans) for start, _, _ in plan.segments(what.steps)}
-    ordered, start = sorted({cut for cut in cuts if cut > 0} | {what.steps}), 0
-    place = 0
+    ordered, place = sorted({cut for cut in cuts if cut > 0} | {what.steps}), 0
     while start < what.steps:
         while ordered[place] <= start:
             place += 1
@@ -293,8 +349,7 @@ class _Recorded:
 
     def _record(self) -> torch.cuda.CUDAGraph:
         """The steps of a block; what the trial runs change is put back."""
-        stack = self.plain.stack
-        weights = (stack.first, stack.bias, stack.second, stack.offset)
+        weights = self.plain.stack.tensors()
         before = [value.clone() for value in weights]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())

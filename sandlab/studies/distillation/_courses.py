@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -185,10 +185,9 @@ def _collected(course: Course, teacher: Runs, found: dict[Any, Runs], bigger: li
     )  # fmt: skip
 
 
-def gap(taught: Taught, index: int, method: str = "progressive", against: Callable[[Taught, int], np.ndarray] | None = None) -> np.ndarray:  # fmt: skip  # noqa: E501
+def gap(taught: Taught, index: int, method: str = "progressive") -> np.ndarray:
     """Accuracy of a method minus the better one-shot student's at one budget, by seed."""
-    other = taught.one_shot(index) if against is None else against(taught, index)
-    return taught.accuracy[method][index] - other
+    return taught.accuracy[method][index] - taught.one_shot(index)
 
 
 def rows_of(courses: list[Taught]) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """Schedules, temperatures, mask rates and grammars: where progressive distillation of BERT gains, and where not.
 
 Four comparisons on the course of distillation/masked-grammar: equal splits of the student's run against splits of half
-the teacher's (Figure 4.27); temperatures 1 and 10⁻⁴ (4.28); mask rates of 15, 30 and 50 % (4.29; the source's rates are
-not given); the grammars cfg3b, cfg3h and cfg3i (4.30). Quick trains small models on short sentences: it shows that every
-variant runs and asks only whether distillation beats the labels.
+the teacher's (Figure 4.27); temperatures 1 and 10⁻⁴ (4.28); mask rates of 15, 30 and 50 % (4.29; the source's rates
+are not given); the grammars cfg3b, cfg3h and cfg3i (4.30). Quick trains small models on short sentences: it shows that
+every variant runs and asks only whether distillation beats the labels.
 """
 
 from __future__ import annotations

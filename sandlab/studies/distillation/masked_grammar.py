@@ -5,14 +5,15 @@ labels, on the final teacher (the better of τ = 1 and 10⁻⁴) and on N checkp
 phase its predictions lean on the neighbouring n-gram: L_robust, the change of a prediction when the n-gram around the
 token is masked, rises and falls again. (2, T) schedules ask which checkpoint teaches best.
 
-Quick: sentences of the symbols 13, 14 and 15 (22 tokens), two layers, 16 and 4 heads, batch 32. At this size distillation beats
-the labels, but progressive and one-shot differ by less than seeds do: that comparison is made by the full preset alone
-(four layers, 32 and 8 heads, whole sentences, batch 512, budgets of 2000 to 16 000 steps).
+Quick: sentences of the symbols 13, 14 and 15 (22 tokens), two layers, 16 and 4 heads, batch 32. At this size
+distillation beats the labels, but progressive and one-shot differ by less than seeds do: that comparison is made by
+the full preset alone (four layers, 32 and 8 heads, whole sentences, batch 512, budgets of 2000 to 16 000 steps).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -42,16 +43,23 @@ WORLD = MaskedGrammar("cfg3b", root="13|14|15")
 SMALL_PROBE = NgramDependence(ns=(2, 3, 5), places=(6, 10, 14), examples=64)
 
 
-def course(world: MaskedGrammar, heads: tuple[int, int], layers: int, dropout: float, probe: NgramDependence, **options: object) -> Course:  # fmt: skip  # noqa: E501
+def course(
+    world: MaskedGrammar,
+    heads: tuple[int, int],
+    layers: int,
+    dropout: float,
+    probe: NgramDependence,
+    **options: Any,
+) -> Course:
     """A course of BERTs; options of the recipe, and budgets and schedules of the course."""
     own = {name: options.pop(name) for name in list(options) if name in Course.__dataclass_fields__}
     final = options.pop("final", ())
     teacher, student = (
-        courses.recipe(world, bert(world.vocab, world.length, each, layers=layers, dropout=dropout), **options)  # type: ignore[arg-type]
+        courses.recipe(world, bert(world.vocab, world.length, each, layers=layers, dropout=dropout), **options)
         for each in heads
     )
     teacher = replace(teacher, probes=(probe,))
-    return Course("cfg3b", teacher, replace(student, final=(probe, *final)), **own)  # type: ignore[arg-type, misc]
+    return Course("cfg3b", teacher, replace(student, final=(probe, *final)), **own)
 
 
 QUICK = Settings(

@@ -1,7 +1,8 @@
 """GPT-2 on the last tokens of spans: the fewer tokens the loss counts, the more checkpoints help.
 
 Next-token prediction on cfg3f where the loss counts only the last tokens of spans of height ℓ (C^(ℓ)): the higher ℓ,
-the fewer. Teachers keep N checkpoints, students are taught by half-length splits of them (κ = ½) or by the final one alone.
+the fewer. Teachers keep N checkpoints, students are taught by half-length splits of them (κ = ½) or by the final one
+alone.
 
 Quick: sentences of the symbols 13, 14, 15, ℓ = 2 and 3, two layers, 8 and 2 heads, budgets of 150 and 300 steps. Full:
 whole sentences (cut at 480 tokens, which few exceed), four layers, 32 heads against 8 and 16, ℓ = 4, 3, 2, 8000 steps,

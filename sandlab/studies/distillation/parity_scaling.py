@@ -1,8 +1,8 @@
 """Wider networks and more heads learn sparse parity earlier.
 
 Perceptrons of several widths (d = 40, k = 6, batch 8, rate 0.1; full: the source's (100, 6) at batch 1), and in the
-full preset two-layer transformers with more and more heads: heads of width 8, of a stream of width 256, and of width 256
-averaged. The source's list of widths is not given; ours stands in the settings.
+full preset two-layer transformers with more and more heads: heads of width 8, of a stream of width 256, and of width
+256 averaged. The source's list of widths is not given; ours stands in the settings.
 """
 
 from __future__ import annotations

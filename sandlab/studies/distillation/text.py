@@ -3,7 +3,8 @@
 BERT on masked words: a teacher keeps checkpoints, students are taught by labels, the final teacher and the checkpoints
 in turn, at τ → 0. `--set path=corpus.txt` names a text file, split at white space; without one, quick trains tiny
 models on a generated stand-in, which says nothing about natural language: it only shows that the recipe runs. Full is
-the source's size (12 layers, 12 heads of 64 against 4, 120 000 steps) on the given text; batch and length are not stated there.
+the source's size (12 layers, 12 heads of 64 against 4, 120 000 steps) on the given text; batch and length are not
+stated there.
 """
 
 from __future__ import annotations

@@ -38,10 +38,8 @@ def taught(name: str, better: float, *, robust: tuple[float, ...] = (0.01, 0.5, 
     }
     runs = Runs((0, 1, 2), STEPS, np.zeros((3, 1)), metrics)
     value = {"progressive": better, "one-shot": 0.0}
-    final = {
-        method: {"robust": 0.1 - v + np.zeros((3, 4)) + seeds[:, None], "nonterminals": 0.5 + v + np.zeros((3, 4)) + 2 * seeds[:, None]}
-        for method, v in value.items()
-    }  # fmt: skip
+    spread = np.zeros((3, 4)) + seeds[:, None]
+    final = {m: {"robust": 0.1 - v + spread, "nonterminals": 0.5 + v + 2 * spread} for m, v in value.items()}
     top = 2000 if better > 0 else 8000
     two = [(step, 500, np.full(3, 0.9 if step == top else 0.5)) for step in (2000, 4000, 6000, 8000)]
     return Taught(name, BUDGETS, runs, accuracy, accuracy, {}, final, two)

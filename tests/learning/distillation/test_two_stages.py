@@ -1,0 +1,117 @@
+"""The theory's algorithm against sums over all inputs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from sandlab.learning.distillation.two_stages import (
+    TheoryWeights,
+    every_sign,
+    first_stage,
+    majority_coefficient,
+    recovers_support,
+    second_stage,
+)
+from sandlab.lenses.distillation import one_step
+from sandlab.random import rng
+
+
+def test_majority_coefficients_are_those_of_the_enumeration_and_of_the_digits_known() -> None:
+    x = every_sign(11)
+    majority = x.sum(1).sign()
+    for j in range(12):
+        measured = float((majority * x[:, :j].prod(1)).mean())
+        assert majority_coefficient(11, j) == pytest.approx(measured, abs=1e-14)
+    known = {3: -8.0393e-4, 5: 2.48639e-5, 7: -1.30862e-6}
+    for j, value in known.items():
+        assert majority_coefficient(101, j) == pytest.approx(value, rel=1e-4)
+    for d, k in ((101, 6), (13, 4), (31, 8)):
+        ratio = abs(majority_coefficient(d, k + 1) / majority_coefficient(d, k - 1))
+        assert ratio == pytest.approx((k - 1) / (d - k), rel=1e-12)
+        assert one_step.majority_gap(d, k) >= 0.03 * (d - 1) ** (-(k - 1) / 2)
+
+
+def test_the_printed_scale_of_the_coefficients_lacks_a_root() -> None:
+    """Θ(i^(−1/3)/C(d, i)) is too small by √C(d, i)."""
+    for j in (3, 5, 7):
+        printed, rooted = (j ** (-1 / 3) / math.comb(101, j) ** power for power in (1.0, 0.5))
+        assert abs(majority_coefficient(101, j)) > 10 * printed
+        assert 0.2 < abs(majority_coefficient(101, j)) / rooted < 5
+
+
+@pytest.mark.parametrize(("d", "k"), [(11, 4), (13, 4)])
+def test_population_gradient_and_weights_after_one_step_are_the_closed_forms(d: int, k: int) -> None:
+    x = every_sign(d)
+    y = x[:, :k].prod(1)
+    start = TheoryWeights.drawn(d, 32, k, seed=1)
+    assert float(start(x).abs().max()) < 1e-14
+    assert float((start.hinge_slope(x, y) - one_step.population_gradient(start)).abs().max()) < 1e-15
+    after = first_stage(start, x, y)
+    assert float((after.w - one_step.first_step_weights(start)).abs().max()) < 1e-12
+    assert torch.allclose(after.w[:, :k].abs(), torch.tensor(1 / (2 * k), dtype=torch.float64))
+    off = (k - 1) / ((d - k) * 2 * k)
+    assert torch.allclose(after.w[:, k:].abs(), torch.tensor(off, dtype=torch.float64))
+
+
+def test_the_printed_sign_of_claim_7_is_wrong() -> None:
+    x = every_sign(11)
+    start = TheoryWeights.drawn(11, 16, 4, seed=0)
+    slope = start.hinge_slope(x, x[:, :4].prod(1))
+    assert float((slope + one_step.population_gradient(start)).abs().max()) > 1e-4
+
+
+def test_without_the_right_weight_decay_the_start_does_not_cancel() -> None:
+    """The printed λ₁ = 1 leaves (1 − 2η₁λ₁)W: 2η₁λ₁ = 1 is what removes it."""
+    start = TheoryWeights.drawn(11, 16, 4, seed=0)
+    assert abs(1 - 2 * start.rate) > 100
+
+
+def test_correlations_of_pairs_and_networks() -> None:
+    d, k, x = 13, 4, every_sign(13)
+    y = x[:, :k].prod(1)
+    random, aligned = (first_stage(TheoryWeights.drawn(d, 256, k, seed=2, aligned=a), x, y) for a in (False, True))
+    pair = one_step.pair_correlation(random.w[0], 0.0, x).abs()
+    assert torch.allclose(pair[:k], torch.tensor(1 / (2 * k), dtype=torch.float64))
+    assert torch.allclose(pair[k:] / pair[0], torch.tensor((k - 1) / (d - k), dtype=torch.float64))
+    on, off = (one_step.network_correlation(aligned, x).abs()[part] for part in (slice(k), slice(k, None)))
+    assert float(on.mean()) == pytest.approx(0.0686, abs=0.012) and float(on.min()) >= 1 / (8 * k)
+    assert float(off.max()) < 0.17 * float(on.mean())
+    assert float(one_step.network_correlation(random, x).abs()[:k].mean()) < 1 / (8 * k)
+    sets = [*itertools.combinations(range(6), 2), *itertools.combinations(range(6), 4)]
+    for network in (random, aligned):
+        assert float((network(x) @ one_step.characters(x, sets) / len(x)).abs().max()) < 1e-12
+        majority = network(x) * x.sum(1).sign()
+        assert float((majority @ x / len(x)).abs().max()) < 1e-12
+
+
+def test_the_second_stage_lowers_the_loss_of_a_network_that_sees_the_support() -> None:
+    d, k, generator = 11, 2, rng(0)
+    x = every_sign(d)
+    y = x[:, :k].prod(1)
+    network = first_stage(TheoryWeights.drawn(d, 256, k, seed=3), x, y)
+    draw = lambda n: x[torch.randint(len(x), (n,), generator=generator)]  # noqa: E731
+    target = lambda z: z[:, :k].prod(1)  # noqa: E731
+    _, losses = second_stage(network, draw, target, steps=4000, held_out=x, labels=y)
+    assert losses[0] > 0.95 and min(losses) < 0.5
+
+
+def test_an_aligned_teacher_shows_the_support_and_labels_do_not() -> None:
+    d, k = 15, 4
+    student = TheoryWeights.drawn(d, 128, k, seed=0)
+    start = TheoryWeights.drawn(d, 256, k, seed=1, aligned=True)
+    teacher = TheoryWeights(one_step.first_step_weights(start), start.b, start.a, k)
+    x = 1.0 - 2.0 * torch.randint(2, (256, d), generator=rng(1)).double()
+    assert recovers_support(student, x, teacher(x))
+    assert not recovers_support(student, x, x[:, :k].prod(1))
+
+
+def test_bounds_grow_as_stated() -> None:
+    ratio = one_step.teacher_samples(200, 6) / one_step.teacher_samples(100, 6)
+    assert 25 < ratio < 40
+    assert one_step.progressive_samples(100, 6, 100) < one_step.teacher_samples(100, 6) / 10
+    assert one_step.oneshot_samples(100, 6, 100) == 100**4 / 100
+    assert one_step.query_lower_bound(100, 6, 100, 0.1) == pytest.approx(0.5 * math.comb(100, 6) * 0.1 * 0.01 / 100)
