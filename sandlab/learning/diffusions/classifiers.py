@@ -15,6 +15,7 @@ from scipy.special import expit
 from sandlab.errors import choice, integer
 from sandlab.worlds.diffusions.contrast import ContrastLaw, GaussianContrast, NearbyContrast, StationaryContrast
 from sandlab.worlds.diffusions.pairs import Pairs
+from sandlab.worlds.diffusions.processes import OrnsteinUhlenbeck
 
 __all__ = [
     "EvenLogit",
@@ -117,6 +118,7 @@ def read_ou(classifier: LogitClassifier, eta: float, q: ContrastLaw) -> dict[str
 
 def _sd(q: ContrastLaw) -> float:
     if isinstance(q, StationaryContrast):
+        assert isinstance(q.process, OrnsteinUhlenbeck)
         return q.process.rho**-0.5
     assert isinstance(q, (GaussianContrast, NearbyContrast))
     return q.sd

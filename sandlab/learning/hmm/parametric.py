@@ -163,7 +163,7 @@ class ImplicitSinkhorn(torch.autograd.Function):
         return matrix
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (matrix,) = ctx.saved_tensors
         return torch.einsum("...ij,...ijab->...ab", gradient, sinkhorn_jacobian(matrix))
 

@@ -111,8 +111,8 @@ def sampled_recovery(job: Job) -> float:
     moments = [
         replace(
             total[0][1][index],
-            direct=sum(count * part[index].direct for count, part in total) / job.size,
-            mixed=sum(count * part[index].mixed for count, part in total) / job.size,
+            direct=np.sum([count * part[index].direct for count, part in total], axis=0) / job.size,
+            mixed=np.sum([count * part[index].mixed for count, part in total], axis=0) / job.size,
         )
         for index in range(len(looks))
     ]

@@ -103,6 +103,7 @@ def exact_fits(job: Fit) -> np.ndarray:
     """(loss, error) of every start on `ghmm-canon`; the task "discrete" is x₂|x₁ of `hmm-canon`."""
     draw, settings = np.random.default_rng(0), job.settings
     ghmm, hmm = GaussianHMM(), HMM()
+    truth: HMM | GaussianHMM
     if job.task == "discrete":
         starts, truth = draw.normal(size=(settings.starts, 21)), hmm
         targets = hmm.predictor("2|1").ravel()

@@ -164,8 +164,15 @@ def collect(settings: Settings, lab: Lab) -> Results:
     experiments = []
     for arm in ARMS:
         task = world(settings, arm)
-        inputs = {"vocab": task.vocab, "length": 1} if arm == ARMS[0] else {"features": len(task.model.means)}
-        model = MLPConfig(**inputs, hidden=settings.hidden, outputs=task.outputs, activation="gelu")
+        tokens = arm == ARMS[0]
+        model = MLPConfig(
+            vocab=task.vocab if tokens else None,
+            length=1 if tokens else None,
+            features=None if tokens else len(task.model.means),
+            hidden=settings.hidden,
+            outputs=task.outputs,
+            activation="gelu",
+        )
         experiments.append(
             Experiment(task, model, settings.training, seeds=settings.seeds, final=(ReadOff(settings.reach),))
         )

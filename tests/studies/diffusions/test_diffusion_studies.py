@@ -34,7 +34,7 @@ def test_claims_of_the_kernel_study() -> None:
 
 def test_claims_of_the_interval_study() -> None:
     settings = interval_sweep.QUICK
-    noise = NOISE.normal(size=(1, 2, 7, 20))
+    noise = NOISE.normal(size=(1, 2, 1, 20)) + 0.05 * NOISE.normal(size=(1, 2, 7, 20))
     rho = 1 + 0.04 * noise * np.array([1, 1, 1, 1, 1, 2, 12.0])[:, None]
     risk = np.stack([np.linspace(0.13, 0.2499, 8), np.linspace(0.2499, 0.13, 8)])
     logs = np.ones((1, 3, 3))
