@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
@@ -19,6 +20,9 @@ from sandlab.errors import BadInput, nearest, shown
 __all__ = ["ActivationCache", "Occurrences", "VmapRecording", "matching", "patch", "record"]
 
 Visit = Callable[[Tensor], Tensor]
+VisitPart = Callable[[str], Visit | None]
+"""Path of a part in a module's output ("" for its first tensor, "[1]" for the second, …) → what to do with it."""
+_PART = re.compile(r"((?:\[\d+\])+)$")
 
 
 class Occurrences(Mapping[str, Tensor]):
@@ -89,7 +93,9 @@ def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterato
     """Keep the outputs of every activation that matches; with `gradients`, also the gradients that reach them.
 
     Values stay part of the autograd graph (call `.detach()` for plain numbers) and include what `patch` wrote. For a
-    population the member axis is first. A new forward pass replaces the values of the last one.
+    population the member axis is first. A new forward pass replaces the values of the last one. Of a module that
+    returns several tensors (`nn.GRU`, `nn.MultiheadAttention`) the first has the module's name, the others are
+    `name[1]`, `name[1][2]` and so on.
 
     >>> with record(model, "layers.*.resid_post", gradients=True) as cache:
     ...     model(tokens).sum().backward()
@@ -113,7 +119,7 @@ def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterato
 
     handles = [template.register_forward_pre_hook(lambda _module, _inputs: cache.start())]
     for name, module in matching(template, *patterns).items():
-        handles.append(_attach(model, module, keep(name), reads=True))
+        handles.append(_attach(model, module, lambda part, name=name: keep(name + part), reads=True))
     try:
         yield cache
     finally:
@@ -126,8 +132,8 @@ def record(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterato
 def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[None]:
     """Write activations: each pattern's outputs become the given tensor, or the function of what was computed.
 
-    A tensor is broadcast to the activation's shape. In a population tensor and function see the member axis first. Of
-    two nested patches the inner one is applied last.
+    A tensor is broadcast to the activation's shape; "gru[1]" is the second tensor that a module returns. In a
+    population tensor and function see the member axis first. Of two nested patches the inner one is applied last.
 
     >>> with patch(model, {"layers.0.attention.pattern": lambda pattern: pattern.roll(1, dims=-1)}):
     ...     model(tokens)
@@ -148,8 +154,11 @@ def patch(model: nn.Module, changes: Mapping[str, Tensor | Visit]) -> Iterator[N
 
     handles = []
     for pattern, change in changes.items():
-        for name, module in matching(template, pattern).items():
-            handles.append(_attach(model, module, write(name, change), reads=False))
+        glob, part = _split_part(pattern)
+        for name, module in matching(template, glob).items():
+            visit = write(name, change)
+            only = lambda path, part=part, visit=visit: visit if path == part else None  # noqa: E731
+            handles.append(_attach(model, module, only, reads=False))
     try:
         yield
     finally:
@@ -221,24 +230,48 @@ class _Outside(torch.autograd.Function):
 
 
 class _Hook:
-    """`visit` as a forward hook; a hook that `reads` runs after all those that write."""
+    """What `visit` gives for each part of an output, as a forward hook; those that `reads` run after all that write."""
 
-    def __init__(self, model: nn.Module, visit: Visit, reads: bool) -> None:
+    def __init__(self, model: nn.Module, visit: VisitPart, reads: bool) -> None:
         self.model, self.visit, self.reads = model, visit, reads
 
     def __call__(self, module: nn.Module, inputs: object, output: object) -> object:
-        if not isinstance(output, Tensor):
-            return output
+        return self._walk(output, "")
+
+    def _walk(self, value: object, path: str) -> object:
+        """The same structure with every tensor visited; the first part of a tuple goes by the module's own name."""
+        if isinstance(value, Tensor):
+            return self._visit(value, path)
+        if isinstance(value, Mapping):  # the outputs of Hugging Face's models
+            for index, (key, part) in enumerate(list(value.items())):
+                value[key] = self._walk(part, path if index == 0 else f"{path}[{index}]")  # type: ignore[index]
+            return value
+        if isinstance(value, (tuple, list)):
+            parts = [self._walk(part, path if i == 0 else f"{path}[{i}]") for i, part in enumerate(value)]
+            make: Callable[..., object] = type(value)
+            return make(*parts) if hasattr(value, "_fields") else make(parts)
+        return value
+
+    def _visit(self, value: Tensor, path: str) -> Tensor:
+        visit = self.visit(path)
+        if visit is None:
+            return value
         anchor = self.model.anchor if isinstance(self.model, VmapRecording) else None
-        return self.visit(output) if anchor is None else _Outside.apply(output, anchor, self.visit)
+        return visit(value) if anchor is None else _Outside.apply(value, anchor, visit)
 
 
-def _attach(model: nn.Module, module: nn.Module, visit: Visit, *, reads: bool) -> RemovableHandle:
+def _attach(model: nn.Module, module: nn.Module, visit: VisitPart, *, reads: bool) -> RemovableHandle:
     handle = module.register_forward_hook(_Hook(model, visit, reads))
     hooks = module._forward_hooks
     for key in [key for key, hook in hooks.items() if isinstance(hook, _Hook) and hook.reads]:
         hooks[key] = hooks.pop(key)
     return handle
+
+
+def _split_part(pattern: str) -> tuple[str, str]:
+    """ "gru[1]" as ("gru", "[1]")."""
+    found = _PART.search(pattern) if isinstance(pattern, str) else None
+    return (pattern[: found.start()], found[1]) if found else (pattern, "")
 
 
 def _template(model: nn.Module) -> nn.Module:

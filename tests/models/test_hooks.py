@@ -245,7 +245,7 @@ def test_anything_that_is_a_module_can_be_recorded() -> None:
     assert torch.equal(cache["seen"], cache["first"].relu())
 
 
-def test_modules_that_return_no_tensor_are_left_alone_and_integers_have_no_gradient() -> None:
+def test_words_among_outputs_are_left_alone_and_integers_have_no_gradient() -> None:
     class Odd(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -258,8 +258,8 @@ def test_modules_that_return_no_tensor_are_left_alone_and_integers_have_no_gradi
     model = Odd()
     with record(model, "*", gradients=True) as cache:
         model(torch.ones(1, 2)).sum().backward()
-    assert set(cache) == {"number", "last"}
-    assert set(cache.gradients) == {"last"}
+    assert set(cache) == {"number", "last", "pair"}
+    assert set(cache.gradients) == {"last", "pair"}
 
 
 def test_nothing_is_differentiated_without_grad_mode(tokens: Tensor) -> None:
@@ -267,3 +267,33 @@ def test_nothing_is_differentiated_without_grad_mode(tokens: Tensor) -> None:
     with torch.no_grad(), record(model, "embed", gradients=True) as cache:
         model(tokens[0])
     assert not cache["embed"].requires_grad
+
+
+def test_modules_that_return_several_tensors_are_recorded_and_patched_whole() -> None:
+    torch.manual_seed(0)
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.lstm = nn.GRU(4, 4, batch_first=True), nn.LSTM(4, 4, batch_first=True)
+            self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x, last = self.gru(x)
+            y, (_, cell) = self.lstm(x)
+            z, weights = self.attention(y, y, y)
+            return z + last[0].unsqueeze(1) + cell[0].unsqueeze(1) + weights.mean()
+
+    model, x = Both(), torch.randn(2, 5, 4)
+    with record(model, "gru", "lstm", "attention", gradients=True) as cache:
+        plain = model(x)
+        plain.sum().backward()
+    assert set(cache) == {"gru", "gru[1]", "lstm", "lstm[1]", "lstm[1][1]", "attention", "attention[1]"}
+    assert cache["gru[1]"].shape == (1, 2, 4) and cache["attention[1]"].shape == (2, 5, 5)
+    assert cache.gradients["gru[1]"].abs().sum() > 0
+    with patch(model, {"gru[1]": torch.zeros(())}):
+        changed = model(x)
+    torch.testing.assert_close(plain - changed, cache["gru[1]"][0].unsqueeze(1).expand_as(plain))
+    with patch(model, {"attention": torch.zeros(())}), record(model, "attention") as cache:
+        model(x)
+    assert not cache["attention"].any() and cache["attention[1]"].any()
