@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.lenses.reasoning.pictures import draw_step
 from sandlab.studies.claims import Mean
 from sandlab.studies.nulls import untrained
 from sandlab.studies.reasoning import _shared as shared
@@ -114,20 +115,7 @@ def blocks(results: PairRuns) -> Figure:
 
 @study.figure
 def instance(results: PairRuns) -> Figure:
-    """One step of a chain: which clauses the answer reads, as thick as the attention."""
+    """One step of a chain: which clauses the second answer reads."""
     name, runs = next(iter(results.both().items()))
-    row = runs.final["map"][0, 1]
-    figure, (axis,) = figures.new(
-        width=8.2, height=2.4, title=f"{name}: what the second answer reads (attention as thickness)"
-    )
     texts = [f"x{k} = g{k}(x{k - 1})" for k in range(1, 6)] + ["x0 = y0", "x1 = y1"]
-    for place, text in enumerate(texts):
-        axis.text(place, 0, text, ha="center", va="top", fontsize=9)
-        if row[place] > 0.02:
-            arrow = {"arrowstyle": "->", "linewidth": 6 * float(row[place]), "connectionstyle": "arc3,rad=0.35"}
-            axis.annotate("", (place, 0.03), (6, 0.03), arrowprops=arrow)
-            axis.text(place, 0.42, f"{row[place]:.2f}", ha="center", fontsize=8)
-    axis.text(7, 0, "x2 = ?", ha="center", va="top", fontsize=9, fontweight="bold")
-    axis.set(xlim=(-0.6, 7.6), ylim=(-0.25, 1.1))
-    axis.axis("off")
-    return figure
+    return draw_step(texts, runs.final["map"][0, 1, : len(texts)], f"{name}: what the second answer reads")

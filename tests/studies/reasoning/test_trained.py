@@ -26,6 +26,7 @@ from sandlab.studies.reasoning import (
     permuted_predicates,
     position_encodings,
     self_training,
+    self_training_variants,
     variants,
 )
 from sandlab.studies.reasoning._chains import ChainRuns
@@ -119,6 +120,13 @@ def test_claims_of_figure_1b() -> None:
     good = self_training.Results({"published": chain(CONSTANT, CONSTANT, PERFECT, PERFECT)}, runs(PERFECT))
     worse = self_training.Results({"published": chain(CONSTANT, NOTHING, NOTHING, NOTHING, labels=0.3)}, runs(PERFECT))
     check(self_training.study, good, worse)
+
+
+def test_claims_about_variants_of_self_training() -> None:
+    names = ("published", "more data", "certain labels")
+    good = self_training.Results({name: chain(CONSTANT, PERFECT) for name in names}, runs(PERFECT))
+    bad = self_training.Results({name: chain(CONSTANT, NOTHING) for name in names}, runs(PERFECT))
+    check(self_training_variants.study, good, bad)
 
 
 def test_claims_about_noise() -> None:

@@ -75,7 +75,7 @@ study = Study(
     source="Feng et al. 2023; Merrill and Sabharwal 2024; Li et al. 2024",
     quick=QUICK,
     full=settings(
-        (4, 8, 16, 32, 64), 20_000, (401, 402, 403, 404, 405), 64, 4, batch_size=256, lr=1e-3, precision="tf32"
+        (4, 8, 16, 32, 64), 10_000, (401, 402, 403, 404, 405), 64, 4, batch_size=256, lr=1e-3, precision="tf32"
     ),
     null=untrained(QUICK),
 )
