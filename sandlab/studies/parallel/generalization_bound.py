@@ -136,7 +136,7 @@ def distances(results: Results) -> Rows:
 def both(results: Results) -> Figure:
     figure, (axis,) = figures.new(width=5.6, title="The bound holds and is loose")
     for j, m in enumerate(results.masks):
-        figures.band(axis, results.samples, results.bound[:, j].T, f"bound, {m} masks per sample")
+        figures.band(axis, results.samples, results.bound[:, j].T, f"bound, {m} mask{'s' if m > 1 else ''} per sample")
     figures.band(axis, results.samples, results.distance.mean(1).T, "distance", marker="o")
     axis.axhline(1.0, color="#555555", linestyle=":")
     axis.set(xscale="log", yscale="log", xlabel="training samples", ylabel="total variation of joint laws")

@@ -9,7 +9,8 @@ import torch
 
 from sandlab.errors import BadInput
 from sandlab.lenses.parallel.bleu_score import bleu, tokenise
-from sandlab.lenses.parallel.stuttering import attention_dependence, stutter_rate
+from sandlab.lenses.parallel.stuttering import attention_dependence, decoder_patterns, stutter_rate
+from sandlab.models.parallel.encoder_decoder import EncoderDecoder
 
 sacrebleu = pytest.importorskip("sacrebleu")
 LINES = [
@@ -74,3 +75,11 @@ def test_attention_is_split_by_repeats() -> None:
     assert found["yes"]["cross/top-1"] == 1 and found["no"]["cross/top-1"] == 0
     assert found["yes"]["self/avg"] == pytest.approx(0.5) and found["no"]["self/avg"] == pytest.approx(0.2)
     assert found["yes"]["self/top-1"] == 1
+
+
+def test_recorded_patterns_are_distributions_of_the_last_layer() -> None:
+    model = EncoderDecoder(vocab=20, source_length=4, target_length=6, width=16, heads=2).eval()
+    source, fed = torch.randint(4, 20, (3, 4)), torch.randint(4, 20, (3, 6))
+    found = decoder_patterns(model, source, fed)
+    assert found["self"].shape == (3, 2, 6, 6) and found["cross"].shape == (3, 2, 6, 5)
+    assert torch.allclose(found["cross"].sum(-1), torch.ones(3, 2, 6), atol=1e-5)
