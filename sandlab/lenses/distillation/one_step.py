@@ -19,7 +19,7 @@ __all__ = [
     "network_correlation",
     "oneshot_samples",
     "pair_correlation",
-    "population_gradient",
+    "parity_gradient",
     "progressive_samples",
     "query_lower_bound",
     "teacher_samples",
@@ -36,7 +36,7 @@ def _others(w: Float[Tensor, "neuron feature"], k: int) -> Float[Tensor, "neuron
     return w[:, :k].prod(1, keepdim=True) * w
 
 
-def population_gradient(start: TheoryWeights) -> Float[Tensor, "neuron feature"]:
+def parity_gradient(start: TheoryWeights) -> Float[Tensor, "neuron feature"]:
     """E ∂ℓ/∂w_ij at the start: −½ a_i ζ_{k−1} χ_{[k]∖j}(w_i) in the support, −½ a_i ζ_{k+1} χ_{[k]∪j}(w_i) off it.
 
     Claim 7, without its spurious minus. Holds for biases |b| < 1: the sign of ⟨w, x⟩ + b is that of ⟨w, x⟩.

@@ -112,7 +112,7 @@ def examine(begin: Begin) -> Start:
     majority = x.sum(1).sign()
     outputs = after(x)
     return Start(
-        float((start.hinge_slope(x, y) - one_step.population_gradient(start)).abs().max()),
+        float((start.hinge_slope(x, y) - one_step.parity_gradient(start)).abs().max()),
         float((after.w - one_step.first_step_weights(start)).abs().max()),
         float(network[:k].mean()),
         float(network[k:].max()),

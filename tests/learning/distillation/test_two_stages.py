@@ -44,12 +44,12 @@ def test_the_printed_scale_of_the_coefficients_lacks_a_root() -> None:
 
 
 @pytest.mark.parametrize(("d", "k"), [(11, 4), (13, 4)])
-def test_population_gradient_and_weights_after_one_step_are_the_closed_forms(d: int, k: int) -> None:
+def test_parity_gradient_and_weights_after_one_step_are_the_closed_forms(d: int, k: int) -> None:
     x = every_sign(d)
     y = x[:, :k].prod(1)
     start = TheoryWeights.drawn(d, 32, k, seed=1)
     assert float(start(x).abs().max()) < 1e-14
-    assert float((start.hinge_slope(x, y) - one_step.population_gradient(start)).abs().max()) < 1e-15
+    assert float((start.hinge_slope(x, y) - one_step.parity_gradient(start)).abs().max()) < 1e-15
     after = first_stage(start, x, y)
     assert float((after.w - one_step.first_step_weights(start)).abs().max()) < 1e-12
     assert torch.allclose(after.w[:, :k].abs(), torch.tensor(1 / (2 * k), dtype=torch.float64))
@@ -61,7 +61,7 @@ def test_the_printed_sign_of_claim_7_is_wrong() -> None:
     x = every_sign(11)
     start = TheoryWeights.drawn(11, 16, 4, seed=0)
     slope = start.hinge_slope(x, x[:, :4].prod(1))
-    assert float((slope + one_step.population_gradient(start)).abs().max()) > 1e-4
+    assert float((slope + one_step.parity_gradient(start)).abs().max()) > 1e-4
 
 
 def test_without_the_right_weight_decay_the_start_does_not_cancel() -> None:
