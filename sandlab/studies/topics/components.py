@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from sandlab.figures import new
+from sandlab.figures import COLOURS, new
 from sandlab.learning.experiment import Experiment, Training
 from sandlab.learning.topics.stages import alternating_stages, train_stages, two_stages
 from sandlab.lenses.topics.stage_two import loss_floors
@@ -183,9 +183,10 @@ def bars(results: Results) -> Figure:
     shown = {name: each for name, each in results.losses.items() if "squared" not in name}
     figure, (axis,) = new(width=6.4, height=3.2, title="One component alone learns most of it")
     axis.barh(list(shown), [each.mean() for each in shown.values()], xerr=[each.std() for each in shown.values()])
-    for name in ("uniform attention", "full"):
-        axis.axvline(results.levels[name], color="#d1495b", linestyle=":", label="")
-        axis.text(results.levels[name], len(shown) - 0.45, name, fontsize=8, ha="center")
-    axis.axvline(UNIFORM, color="#555555", linestyle=":")
-    axis.set(xlabel="held-out loss (nats); grey: uniform over words", xlim=(2.6, UNIFORM + 0.1))
+    lines = {"full": "posterior mean", "uniform attention": "floor of uniform attention"}
+    for (name, label), colour in zip(lines.items(), COLOURS[1:]):
+        axis.axvline(results.levels[name], color=colour, linestyle=":", label=label)
+    axis.axvline(UNIFORM, color="#555555", linestyle=":", label="uniform over words")
+    axis.set(xlabel="held-out loss (nats)", xlim=(2.6, UNIFORM + 0.1))
+    figure.legend(loc="outside lower center", ncols=3)
     return figure

@@ -305,6 +305,6 @@ def ratios(results: Results) -> Figure:
             )
         axis.set_xticks(places, [str(share) for share in results.shares])
         axis.set(title=measure, xlabel="share of words per topic, θ")
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     axes[0].set_ylabel("mean over pairs of words")
     return figure
