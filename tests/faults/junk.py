@@ -191,16 +191,16 @@ def _alarm(*_: object) -> None:
     raise _Late
 
 
-def run(count: int, seed: int = 0, chunk: int = CHUNK) -> collections.Counter[str]:
-    """The ends of `count` calls, each chunk of them in a process of its own."""
-    return run_listed(list(calls(count, seed)), chunk, attempt)
+def run(count: int, seed: int = 0, chunk: int = CHUNK, seconds: float = float("inf")) -> collections.Counter[str]:
+    """The ends of `count` calls, each chunk of them in a process of its own; fewer when the seconds are over."""
+    return run_listed(list(calls(count, seed)), chunk, attempt, seconds)
 
 
-def run_listed(listed: list[Call], chunk: int, judge: Judge) -> collections.Counter[str]:
+def run_listed(listed: list[Call], chunk: int, judge: Judge, seconds: float = float("inf")) -> collections.Counter[str]:
     """The ends of these calls; the first word of an end that should not be is "raw"."""
     ends: collections.Counter[str] = collections.Counter()
-    start = 0
-    while start < len(listed):
+    start, until = 0, time.monotonic() + seconds
+    while start < len(listed) and time.monotonic() < until:
         start = _run_chunk(listed, start, min(start + chunk, len(listed)), ends, judge)
     return ends
 
@@ -259,6 +259,7 @@ def main() -> None:
     reader.add_argument("--calls", type=int, default=1000)
     reader.add_argument("--seed", type=int, default=0)
     reader.add_argument("--terminal", action="store_true")
+    reader.add_argument("--seconds", type=float, default=float("inf"))
     given = reader.parse_args()
     import torch
 
@@ -267,9 +268,9 @@ def main() -> None:
         sys.path.insert(0, str(Path(__file__).parent))
         import terminal
 
-        print(json.dumps(dict(terminal.run(given.calls, given.seed))))
+        print(json.dumps(dict(terminal.run(given.calls, given.seed, seconds=given.seconds))))
     else:
-        print(json.dumps(dict(run(given.calls, given.seed))))
+        print(json.dumps(dict(run(given.calls, given.seed, seconds=given.seconds))))
 
 
 if __name__ == "__main__":

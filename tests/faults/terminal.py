@@ -108,7 +108,7 @@ def attempt(words: list[str]) -> str:
     return f"exit {code}"
 
 
-def run(count: int, seed: int = 0, chunk: int = 20) -> collections.Counter[str]:
+def run(count: int, seed: int = 0, chunk: int = 20, seconds: float = float("inf")) -> collections.Counter[str]:
     """The ends of `count` commands, each chunk of them in a process of its own."""
     import junk
 
@@ -118,7 +118,7 @@ def run(count: int, seed: int = 0, chunk: int = 20) -> collections.Counter[str]:
         try:
             lines = commands(count, seed, folder)
             listed = [(" ".join(words)[:160], _attempt(words)) for words in lines]
-            return junk.run_listed(listed, chunk, lambda call: str(call()))
+            return junk.run_listed(listed, chunk, lambda call: str(call()), seconds)
         finally:
             os.chdir(here)
 
