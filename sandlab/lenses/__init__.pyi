@@ -39,6 +39,7 @@ from sandlab.lenses.diffusions.kernels import kernel_metrics as kernel_metrics
 from sandlab.lenses.diffusions.kernels import optimal_risk as optimal_risk
 from sandlab.lenses.diffusions.kernels import ou_kl as ou_kl
 from sandlab.lenses.diffusions.kernels import ou_optimal_risk as ou_optimal_risk
+from sandlab.lenses.diffusions.kernels import sampled_kl as sampled_kl
 from sandlab.lenses.diffusions.mixing import beta_mixing as beta_mixing
 from sandlab.lenses.diffusions.mixing import blocking_bound as blocking_bound
 from sandlab.lenses.diffusions.mixing import generalization_gap as generalization_gap
@@ -52,6 +53,30 @@ from sandlab.lenses.distances import distance_by_position as distance_by_positio
 from sandlab.lenses.distances import distances_to_estimators as distances_to_estimators
 from sandlab.lenses.distances import divergence as divergence
 from sandlab.lenses.distances import estimators as estimators
+from sandlab.lenses.distillation.attention_paths import PathAttention as PathAttention
+from sandlab.lenses.distillation.attention_paths import attention_paths as attention_paths
+from sandlab.lenses.distillation.monomials import MonomialReport as MonomialReport
+from sandlab.lenses.distillation.monomials import monomial_correlations as monomial_correlations
+from sandlab.lenses.distillation.monomials import monomial_sets as monomial_sets
+from sandlab.lenses.distillation.monomials import support_report as support_report
+from sandlab.lenses.distillation.ngram_dependence import NgramDependence as NgramDependence
+from sandlab.lenses.distillation.ngram_dependence import closeness as closeness
+from sandlab.lenses.distillation.ngram_dependence import model_probs as model_probs
+from sandlab.lenses.distillation.ngram_dependence import neighbourhood as neighbourhood
+from sandlab.lenses.distillation.ngram_dependence import robustness as robustness
+from sandlab.lenses.distillation.nonterminals import NonterminalProbe as NonterminalProbe
+from sandlab.lenses.distillation.nonterminals import PositionProbe as PositionProbe
+from sandlab.lenses.distillation.nonterminals import nonterminal_probe as nonterminal_probe
+from sandlab.lenses.distillation.one_step import characters as characters
+from sandlab.lenses.distillation.one_step import first_step_weights as first_step_weights
+from sandlab.lenses.distillation.one_step import majority_gap as majority_gap
+from sandlab.lenses.distillation.one_step import network_correlation as network_correlation
+from sandlab.lenses.distillation.one_step import oneshot_samples as oneshot_samples
+from sandlab.lenses.distillation.one_step import pair_correlation as pair_correlation
+from sandlab.lenses.distillation.one_step import parity_gradient as parity_gradient
+from sandlab.lenses.distillation.one_step import progressive_samples as progressive_samples
+from sandlab.lenses.distillation.one_step import query_lower_bound as query_lower_bound
+from sandlab.lenses.distillation.one_step import teacher_samples as teacher_samples
 from sandlab.lenses.dyck.balance import BalanceReport as BalanceReport
 from sandlab.lenses.dyck.balance import balance_gap as balance_gap
 from sandlab.lenses.dyck.balance import balance_report as balance_report
@@ -81,6 +106,24 @@ from sandlab.lenses.dyck.lipschitz import softmax_change as softmax_change
 from sandlab.lenses.dyck.pumping import least_confusion as least_confusion
 from sandlab.lenses.dyck.pumping import pumped_attention as pumped_attention
 from sandlab.lenses.dyck.pumping import pumped_memory as pumped_memory
+from sandlab.lenses.expressivity.circuit_classes import Rung as Rung
+from sandlab.lenses.expressivity.circuit_classes import check_rung as check_rung
+from sandlab.lenses.expressivity.circuit_classes import circuit_class_table as circuit_class_table
+from sandlab.lenses.expressivity.exact_match import MatchBySize as MatchBySize
+from sandlab.lenses.expressivity.exact_match import PartAccuracy as PartAccuracy
+from sandlab.lenses.expressivity.exact_match import exact_match as exact_match
+from sandlab.lenses.expressivity.exact_match import only_part as only_part
+from sandlab.lenses.expressivity.lower_bounds import CommunicationBounds as CommunicationBounds
+from sandlab.lenses.expressivity.lower_bounds import bounds_of as bounds_of
+from sandlab.lenses.expressivity.lower_bounds import communication_table as communication_table
+from sandlab.lenses.expressivity.lower_bounds import model_sizes as model_sizes
+from sandlab.lenses.expressivity.protocols import AttentionMessage as AttentionMessage
+from sandlab.lenses.expressivity.protocols import attention_message as attention_message
+from sandlab.lenses.expressivity.protocols import attention_protocol as attention_protocol
+from sandlab.lenses.expressivity.protocols import protocol_accuracy as protocol_accuracy
+from sandlab.lenses.expressivity.protocols import quantise as quantise
+from sandlab.lenses.expressivity.protocols import recurrent_protocol as recurrent_protocol
+from sandlab.lenses.expressivity.protocols import recurrent_state_size as recurrent_state_size
 from sandlab.lenses.flip_flop.attention_limits import LinearPositionHead as LinearPositionHead
 from sandlab.lenses.flip_flop.attention_limits import dilution_bound as dilution_bound
 from sandlab.lenses.flip_flop.attention_limits import dilution_excess as dilution_excess
@@ -150,8 +193,13 @@ from sandlab.lenses.hmm.identifiability import identifiable as identifiable
 from sandlab.lenses.hmm.identifiability import jacobian_nullity as jacobian_nullity
 from sandlab.lenses.hmm.identifiability import predictor_difference as predictor_difference
 from sandlab.lenses.hmm.identifiability import same_predictor as same_predictor
+from sandlab.lenses.hmm.orbit_film import OrbitFilm as OrbitFilm
 from sandlab.lenses.hmm.posteriors import posterior_jacobian as posterior_jacobian
 from sandlab.lenses.hmm.posteriors import posterior_saturation as posterior_saturation
+from sandlab.lenses.knowledge.stages import HallucinationStage as HallucinationStage
+from sandlab.lenses.knowledge.stages import fact_losses as fact_losses
+from sandlab.lenses.knowledge.stages import fact_probe as fact_probe
+from sandlab.lenses.knowledge.stages import hallucination_stage as hallucination_stage
 from sandlab.lenses.landscapes import Landscape as Landscape
 from sandlab.lenses.landscapes import filter_normalised as filter_normalised
 from sandlab.lenses.landscapes import loss_along_line as loss_along_line
@@ -257,6 +305,24 @@ from sandlab.lenses.ngrams.theory import random_like as random_like
 from sandlab.lenses.ngrams.theory import score_gradient as score_gradient
 from sandlab.lenses.ngrams.theory import second_layer_bounds as second_layer_bounds
 from sandlab.lenses.ngrams.theory import stationarity_condition as stationarity_condition
+from sandlab.lenses.parallel.bleu_score import bleu as bleu
+from sandlab.lenses.parallel.bleu_score import tokenise as tokenise
+from sandlab.lenses.parallel.dependence import ConditionalReport as ConditionalReport
+from sandlab.lenses.parallel.dependence import conditional_consistency as conditional_consistency
+from sandlab.lenses.parallel.dependence import dependency_gap as dependency_gap
+from sandlab.lenses.parallel.dependence import gibbs_of_conditionals as gibbs_of_conditionals
+from sandlab.lenses.parallel.dependence import site_table as site_table
+from sandlab.lenses.parallel.dependence import total_correlation as total_correlation
+from sandlab.lenses.parallel.mixing import chain_spectrum as chain_spectrum
+from sandlab.lenses.parallel.mixing import dirichlet_form as dirichlet_form
+from sandlab.lenses.parallel.mixing import log_sobolev_constant as log_sobolev_constant
+from sandlab.lenses.parallel.mixing import poincare_constant as poincare_constant
+from sandlab.lenses.parallel.mixing import tensorisation_constant as tensorisation_constant
+from sandlab.lenses.parallel.mixing import variance_gap as variance_gap
+from sandlab.lenses.parallel.stuttering import StutterRate as StutterRate
+from sandlab.lenses.parallel.stuttering import attention_dependence as attention_dependence
+from sandlab.lenses.parallel.stuttering import decoder_patterns as decoder_patterns
+from sandlab.lenses.parallel.stuttering import stutter_rate as stutter_rate
 from sandlab.lenses.predictions import Loss as Loss
 from sandlab.lenses.predictions import evaluating as evaluating
 from sandlab.lenses.predictions import log_predictions as log_predictions
@@ -265,6 +331,56 @@ from sandlab.lenses.predictions import named_weights as named_weights
 from sandlab.lenses.probes import FittedProbe as FittedProbe
 from sandlab.lenses.probes import linear_probe as linear_probe
 from sandlab.lenses.probes import probe_activation as probe_activation
+from sandlab.lenses.reasoning.answers import AnswerAccuracy as AnswerAccuracy
+from sandlab.lenses.reasoning.answers import LengthAccuracy as LengthAccuracy
+from sandlab.lenses.reasoning.answers import SharpAccuracy as SharpAccuracy
+from sandlab.lenses.reasoning.answers import answer_accuracy as answer_accuracy
+from sandlab.lenses.reasoning.answers import last_answer_accuracy as last_answer_accuracy
+from sandlab.lenses.reasoning.answers import right_values as right_values
+from sandlab.lenses.reasoning.concentration import AnswerAttention as AnswerAttention
+from sandlab.lenses.reasoning.concentration import ContextRot as ContextRot
+from sandlab.lenses.reasoning.concentration import Diagonals as Diagonals
+from sandlab.lenses.reasoning.concentration import PermutationCheck as PermutationCheck
+from sandlab.lenses.reasoning.concentration import PlainMaps as PlainMaps
+from sandlab.lenses.reasoning.concentration import answer_patterns as answer_patterns
+from sandlab.lenses.reasoning.concentration import attention_concentration as attention_concentration
+from sandlab.lenses.reasoning.concentration import measure_attention as measure_attention
+from sandlab.lenses.reasoning.events import CollisionRates as CollisionRates
+from sandlab.lenses.reasoning.events import collision_rates as collision_rates
+from sandlab.lenses.reasoning.events import confusion_events as confusion_events
+from sandlab.lenses.reasoning.events import counted_confusions as counted_confusions
+from sandlab.lenses.reasoning.features import FeatureReport as FeatureReport
+from sandlab.lenses.reasoning.features import PhaseTimes as PhaseTimes
+from sandlab.lenses.reasoning.features import RetrievalReport as RetrievalReport
+from sandlab.lenses.reasoning.features import curriculum_order as curriculum_order
+from sandlab.lenses.reasoning.features import feature_magnitudes as feature_magnitudes
+from sandlab.lenses.reasoning.features import feature_report as feature_report
+from sandlab.lenses.reasoning.features import feature_shape as feature_shape
+from sandlab.lenses.reasoning.features import initial_statistics as initial_statistics
+from sandlab.lenses.reasoning.features import order_agreement as order_agreement
+from sandlab.lenses.reasoning.features import phase_times as phase_times
+from sandlab.lenses.reasoning.features import retrieval_growth as retrieval_growth
+from sandlab.lenses.reasoning.horizon import chain_logits as chain_logits
+from sandlab.lenses.reasoning.horizon import dilution_bounds as dilution_bounds
+from sandlab.lenses.reasoning.horizon import length_horizon as length_horizon
+from sandlab.lenses.reasoning.horizon import measured_horizon as measured_horizon
+from sandlab.lenses.reasoning.horizon import solved_chains as solved_chains
+from sandlab.lenses.reasoning.pictures import draw_action as draw_action
+from sandlab.lenses.reasoning.pictures import draw_chain as draw_chain
+from sandlab.lenses.reasoning.pictures import draw_step as draw_step
+from sandlab.lenses.reasoning.routing import RoutingBlocks as RoutingBlocks
+from sandlab.lenses.reasoning.routing import block_norms as block_norms
+from sandlab.lenses.reasoning.routing import q_diagonal as q_diagonal
+from sandlab.lenses.reasoning.routing import routing_blocks as routing_blocks
+from sandlab.lenses.reasoning.tensor_power import PowerBounds as PowerBounds
+from sandlab.lenses.reasoning.tensor_power import noisy_power_growth as noisy_power_growth
+from sandlab.lenses.reasoning.tensor_power import power_bounds as power_bounds
+from sandlab.lenses.reasoning.tensor_power import power_growth as power_growth
+from sandlab.lenses.reasoning.tensor_power import winner_takes_all as winner_takes_all
+from sandlab.lenses.reasoning.value_oracle import attention_gradient as attention_gradient
+from sandlab.lenses.reasoning.value_oracle import ffn_gradient as ffn_gradient
+from sandlab.lenses.reasoning.value_oracle import lambda_oracle as lambda_oracle
+from sandlab.lenses.reasoning.value_oracle import logit_floor as logit_floor
 from sandlab.lenses.spectra import SpectraOverTraining as SpectraOverTraining
 from sandlab.lenses.spectra import effective_rank as effective_rank
 from sandlab.lenses.spectra import singular_values as singular_values
@@ -276,10 +392,32 @@ from sandlab.lenses.token_accuracy import agreement as agreement
 from sandlab.lenses.topics.attention import TopicAttention as TopicAttention
 from sandlab.lenses.topics.attention import attention_by_topic as attention_by_topic
 from sandlab.lenses.topics.attention import word_counts as word_counts
+from sandlab.lenses.topics.dynamics import StageTimes as StageTimes
+from sandlab.lenses.topics.dynamics import ValueRotation as ValueRotation
+from sandlab.lenses.topics.dynamics import attention_norms as attention_norms
+from sandlab.lenses.topics.dynamics import rotation as rotation
+from sandlab.lenses.topics.dynamics import stage_gradient_norms as stage_gradient_norms
+from sandlab.lenses.topics.dynamics import stage_times as stage_times
+from sandlab.lenses.topics.lda import cooccurrence_pairs as cooccurrence_pairs
+from sandlab.lenses.topics.lda import fit_lda as fit_lda
+from sandlab.lenses.topics.lda import topic_purity as topic_purity
+from sandlab.lenses.topics.lda import topic_sets as topic_sets
+from sandlab.lenses.topics.lda import topic_words as topic_words
 from sandlab.lenses.topics.matrices import BlockContrast as BlockContrast
 from sandlab.lenses.topics.matrices import block_contrast as block_contrast
 from sandlab.lenses.topics.matrices import block_sums as block_sums
 from sandlab.lenses.topics.matrices import optimality_residuals as optimality_residuals
+from sandlab.lenses.topics.pictures import draw_topic_matrix as draw_topic_matrix
+from sandlab.lenses.topics.pictures import value_film as value_film
+from sandlab.lenses.topics.report import PairKinds as PairKinds
+from sandlab.lenses.topics.report import TextEncoder as TextEncoder
+from sandlab.lenses.topics.report import TopicReport as TopicReport
+from sandlab.lenses.topics.report import cosines as cosines
+from sandlab.lenses.topics.report import listed_pairs as listed_pairs
+from sandlab.lenses.topics.report import pair_attention as pair_attention
+from sandlab.lenses.topics.report import pair_reports as pair_reports
+from sandlab.lenses.topics.report import topic_pairs as topic_pairs
+from sandlab.lenses.topics.report import topic_report as topic_report
 from sandlab.lenses.topics.stage_two import StageTwoBounds as StageTwoBounds
 from sandlab.lenses.topics.stage_two import asymptotic_block_loss as asymptotic_block_loss
 from sandlab.lenses.topics.stage_two import asymptotic_diagonal_loss as asymptotic_diagonal_loss
@@ -291,19 +429,29 @@ from sandlab.lenses.topics.stage_two import stage_one_loss as stage_one_loss
 from sandlab.lenses.topics.stage_two import stage_two_loss as stage_two_loss
 
 __all__ = [
+    "AnswerAccuracy",
+    "AnswerAttention",
     "AttentionDrift",
+    "AttentionMessage",
     "AttentionSnapshots",
     "BalanceReport",
     "BlockContrast",
+    "CollisionRates",
+    "CommunicationBounds",
+    "ConditionalReport",
+    "ContextRot",
     "CurvatureRange",
+    "Diagonals",
     "DistanceErrors",
     "ErrorCurve",
     "ErrorRate",
     "Failure",
+    "FeatureReport",
     "FisherConstants",
     "FittedProbe",
     "Glitch",
     "GradientEstimate",
+    "HallucinationStage",
     "HeadDistances",
     "HeadMatch",
     "HeadReport",
@@ -314,30 +462,53 @@ __all__ = [
     "LabelErrors",
     "LagMass",
     "Landscape",
+    "LengthAccuracy",
     "LinearPositionHead",
     "Loss",
     "MarginalCurvature",
     "MarginalPoint",
+    "MatchBySize",
+    "MonomialReport",
     "NCELandscape",
     "NearestEstimator",
+    "NgramDependence",
+    "NonterminalProbe",
     "NormalisedBound",
+    "OrbitFilm",
+    "PairKinds",
+    "PartAccuracy",
+    "PathAttention",
+    "PermutationCheck",
+    "PhaseTimes",
+    "PlainMaps",
     "Plateau",
     "PopulationGradient",
+    "PositionProbe",
+    "PowerBounds",
     "ReadErrors",
     "Reader",
+    "RetrievalReport",
+    "RoutingBlocks",
+    "Rung",
+    "SharpAccuracy",
     "ShortestFailures",
     "SpectraOverTraining",
     "Spectrum",
+    "StageTimes",
     "StageTwoBounds",
     "Stages",
     "StartToken",
     "Stationarity",
     "SteepestPoint",
     "StoryAccuracy",
+    "StutterRate",
     "TailTerms",
+    "TextEncoder",
     "TopicAttention",
+    "TopicReport",
     "TreeAttention",
     "Twins",
+    "ValueRotation",
     "WordReader",
     "accuracy",
     "accuracy_on",
@@ -345,17 +516,26 @@ __all__ = [
     "agreement",
     "animate_path",
     "annulus_points",
+    "answer_accuracy",
+    "answer_patterns",
     "asymptotic_block_loss",
     "asymptotic_diagonal_loss",
     "attention_by_topic",
+    "attention_concentration",
+    "attention_dependence",
     "attention_entropy",
+    "attention_gradient",
     "attention_jacobian_error",
     "attention_jacobians",
     "attention_lipschitz",
     "attention_maps",
     "attention_match",
+    "attention_message",
+    "attention_norms",
     "attention_on_parents",
     "attention_on_start",
+    "attention_paths",
+    "attention_protocol",
     "attention_uniformity",
     "attention_variation",
     "balance_gap",
@@ -364,41 +544,64 @@ __all__ = [
     "best_so_far",
     "beta_mixing",
     "bhattacharyya",
+    "bleu",
     "block_contrast",
     "block_level",
+    "block_norms",
     "block_sums",
     "blocking_bound",
     "bound_ratios",
     "boundary_scores",
+    "bounds_of",
     "bracket_preference",
     "cancelling_residue",
     "chain_chi_square",
+    "chain_logits",
     "chain_predictions",
+    "chain_spectrum",
+    "characters",
+    "check_rung",
     "chi_square",
+    "circuit_class_table",
+    "closeness",
     "closing_accuracy",
+    "collision_rates",
     "column_norm",
+    "communication_table",
     "composition_error",
     "condition_number",
+    "conditional_consistency",
+    "confusion_events",
     "contrast_constant",
     "contribution",
+    "cooccurrence_pairs",
     "correct_states",
+    "cosines",
     "count_accuracy",
     "count_errors",
+    "counted_confusions",
     "counting_error",
     "covered",
+    "curriculum_order",
     "curvature_bound",
     "curvature_range",
     "decay_exponent",
+    "decoder_patterns",
     "delta_closeness",
+    "dependency_gap",
     "dilution_bound",
+    "dilution_bounds",
     "dilution_excess",
+    "dirichlet_form",
     "distance_by_position",
     "distance_edges",
     "distance_from_counts",
     "distances_to_estimators",
     "divergence",
+    "draw_action",
     "draw_annulus",
     "draw_boundaries",
+    "draw_chain",
     "draw_chasm",
     "draw_dilution",
     "draw_drift",
@@ -411,7 +614,9 @@ __all__ = [
     "draw_landscape",
     "draw_operations",
     "draw_stages",
+    "draw_step",
     "draw_surface",
+    "draw_topic_matrix",
     "draw_training_errors",
     "draw_window_errors",
     "effective_rank",
@@ -426,21 +631,32 @@ __all__ = [
     "exact_gradient",
     "exact_gradient_norm",
     "exact_interval",
+    "exact_match",
     "excess_loss",
     "excess_risk",
+    "fact_losses",
+    "fact_probe",
     "failure_gap",
+    "feature_magnitudes",
+    "feature_report",
+    "feature_shape",
+    "ffn_gradient",
     "filter_normalised",
     "find_glitch",
     "first_layer_maps",
     "first_layer_weights",
+    "first_step_weights",
     "fisher_constants",
+    "fit_lda",
     "floor_norm",
     "gd_step_lower_bound",
     "generalization_gap",
+    "gibbs_of_conditionals",
     "global_l1_bound",
     "gobet_violations",
     "gradient_norms",
     "half_way",
+    "hallucination_stage",
     "head_differences",
     "head_importance",
     "head_lag_mass",
@@ -455,20 +671,27 @@ __all__ = [
     "induction_circuit_error",
     "induction_match",
     "information_increase",
+    "initial_statistics",
     "jacobian_nullity",
     "kernel_metrics",
     "key_gradient",
     "key_gradient_errors",
     "korder_circuit_error",
     "lag_found",
+    "lambda_oracle",
     "lanczos",
     "largest_attention",
+    "last_answer_accuracy",
     "layer_norm_lipschitz",
     "least_confusion",
+    "length_horizon",
     "light_switch_accuracy",
     "linear_probe",
+    "listed_pairs",
     "local_kl_bound",
     "log_predictions",
+    "log_sobolev_constant",
+    "logit_floor",
     "look_back",
     "look_back_error",
     "loss_along_line",
@@ -477,6 +700,7 @@ __all__ = [
     "loss_over_plane",
     "loss_profile",
     "majority_accuracy",
+    "majority_gap",
     "marginal_curvature",
     "mark_attention",
     "mask_queries",
@@ -487,9 +711,15 @@ __all__ = [
     "mean_loss",
     "mean_norm_bound",
     "mean_true_density",
+    "measure_attention",
+    "measured_horizon",
     "minimal_depth",
     "misleading_maxima",
     "misleading_rows",
+    "model_probs",
+    "model_sizes",
+    "monomial_correlations",
+    "monomial_sets",
     "monte_carlo_gradient",
     "name_plateaus",
     "named_stages",
@@ -498,35 +728,55 @@ __all__ = [
     "nce_spectrum",
     "nearest_estimator",
     "nearest_lag_set",
+    "neighbourhood",
+    "network_correlation",
     "network_lipschitz",
     "newton_step_lower_bound",
     "ngd_step_upper_bound",
+    "noisy_power_growth",
+    "nonterminal_probe",
     "normalisers",
+    "oneshot_samples",
+    "only_part",
     "optimal_risk",
     "optimality_residuals",
+    "order_agreement",
     "ou_kl",
     "ou_mean_norm",
     "ou_optimal_risk",
     "overwhelming_norm",
+    "pair_attention",
+    "pair_correlation",
     "pair_frequencies",
     "pair_mixing",
+    "pair_reports",
     "parent_pattern",
     "parents_circuit_error",
+    "parity_gradient",
+    "phase_times",
     "plateau_levels",
     "plateaus",
+    "poincare_constant",
     "points_at_parent",
     "pointwise_mixing",
     "population_gradient",
     "posterior_jacobian",
     "posterior_saturation",
+    "power_bounds",
+    "power_growth",
     "predictor_difference",
     "prior_errors",
     "probe_activation",
+    "progressive_samples",
+    "protocol_accuracy",
     "prune_heads",
     "pull_back_error",
     "pumped_attention",
     "pumped_memory",
     "pumped_twins",
+    "q_diagonal",
+    "quantise",
+    "query_lower_bound",
     "rademacher",
     "radial_gradient",
     "random_attention_variation",
@@ -535,9 +785,17 @@ __all__ = [
     "random_perturbation",
     "read_sets",
     "recovered_edges",
+    "recurrent_protocol",
+    "recurrent_state_size",
+    "retrieval_growth",
+    "right_values",
+    "robustness",
+    "rotation",
+    "routing_blocks",
     "row_entropy_errors",
     "same_predictor",
     "same_token_successor",
+    "sampled_kl",
     "score_form_error",
     "score_gradient",
     "second_factor_finite",
@@ -550,30 +808,48 @@ __all__ = [
     "simplified_jacobian_error",
     "simplified_jacobians",
     "singular_values",
+    "site_table",
     "small_monoids",
     "softmax_change",
+    "solved_chains",
     "stable_rank",
     "stack_likeness",
+    "stage_gradient_norms",
     "stage_one_loss",
+    "stage_times",
     "stage_two_loss",
     "state_accuracy",
     "stationarity_condition",
     "steepest_drop",
     "steepest_point",
     "story_accuracy",
+    "stutter_rate",
+    "support_report",
     "tail_error",
     "tail_terms",
+    "teacher_samples",
+    "tensorisation_constant",
+    "tokenise",
     "top_share",
+    "topic_pairs",
+    "topic_purity",
+    "topic_report",
+    "topic_sets",
+    "topic_words",
+    "total_correlation",
     "tree_attention",
     "tree_chi_square",
     "tree_circuit_error",
     "two_state_error",
+    "value_film",
     "value_norm_importance",
+    "variance_gap",
     "variation_per_run",
     "violation_bound",
     "weight_norm",
     "window_error",
     "window_gap",
+    "winner_takes_all",
     "word_counts",
     "wrong_memories",
     "wrong_on_short_strings",

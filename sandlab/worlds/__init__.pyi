@@ -93,6 +93,9 @@ from sandlab.worlds.distillation.derivations import Derivations as Derivations
 from sandlab.worlds.distillation.derivations import Sentences as Sentences
 from sandlab.worlds.distillation.derivations import derivations as derivations
 from sandlab.worlds.distillation.derivations import sample_sentences as sample_sentences
+from sandlab.worlds.distillation.diagrams import draw_decision_tree as draw_decision_tree
+from sandlab.worlds.distillation.diagrams import draw_derivation as draw_derivation
+from sandlab.worlds.distillation.diagrams import draw_rules as draw_rules
 from sandlab.worlds.distillation.grammar_tasks import BoundaryGrammar as BoundaryGrammar
 from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar as MaskedGrammar
 from sandlab.worlds.distillation.grammar_tasks import WindowOracle as WindowOracle
@@ -513,10 +516,13 @@ __all__ = [
     "direct_product",
     "distinct",
     "draw_cayley_graph",
+    "draw_decision_tree",
+    "draw_derivation",
     "draw_machine",
     "draw_masks",
     "draw_multiplication_table",
     "draw_rubik_net",
+    "draw_rules",
     "draw_tower",
     "enumerate_semigroup",
     "enumerate_states",
