@@ -80,6 +80,9 @@ def test_a_locked_index_does_not_end_a_run(terminal, tmp_path, monkeypatch):
     """D7: the index is disposable."""
     import sqlite3
 
+    from sandlab.lab._store.index import Index
+
+    monkeypatch.setattr(Index, "patience", 1.0)
     sl.run(toys.study, store=tmp_path / "runs", progress=False)
     held = sqlite3.connect(tmp_path / "runs" / "index.sqlite", isolation_level=None)
     held.execute("begin exclusive")

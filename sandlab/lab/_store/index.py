@@ -34,6 +34,8 @@ create table if not exists jobs (key text primary key, job text, code text, seco
 class Index:
     """A connection per call: nothing is held open between them, so that a killed run leaves nothing behind."""
 
+    patience = 20.0  # seconds for which a locked index is waited for
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -88,7 +90,7 @@ class Index:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(self.path, timeout=20.0)
+            connection = sqlite3.connect(self.path, timeout=self.patience)
             try:
                 connection.row_factory = sqlite3.Row
                 connection.execute("pragma synchronous = normal")  # a lost row can be read off its folder again
@@ -97,6 +99,8 @@ class Index:
             finally:
                 connection.close()
         except sqlite3.OperationalError as problem:
+            if "locked" in str(problem):  # whoever holds it for so long will hold it a little longer
+                self.patience = 0.2
             if "full" in str(problem):
                 raise StoreFull(
                     f"no room to write {self.path}: {problem}. What was finished before is kept"
