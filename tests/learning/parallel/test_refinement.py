@@ -6,8 +6,10 @@ import pytest
 import torch
 
 import sandlab as sl
+from sandlab.errors import BadInput
 from sandlab.learning.objectives import Forward, member_loss
 from sandlab.learning.parallel.refinement import RefinementLoss, TeacherForcing, corrupt, stutters
+from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.models.base import seeded
 from sandlab.models.parallel.encoder_decoder import EncoderDecoder
@@ -70,3 +72,25 @@ def test_training_lowers_the_loss(causal: bool) -> None:
         model(causal=causal), WORLD, steps=40, batch_size=16, lr=5e-3, objective=goal, rng=sl.rng(5), progress=False
     )
     assert history.loss[-5:].mean() < 0.8 * history.loss[:3].mean()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_members_train_together_as_they_do_alone(causal: bool) -> None:
+    goal = TeacherForcing() if causal else RefinementLoss(WORLD.vocab)
+    losses = []
+    for strategy in ("native", "sequential"):
+        members = Population(lambda seed: model(causal=causal), seeds=range(2), strategy=strategy)
+        histories = train(
+            members, WORLD, steps=3, batch_size=8, objective=goal, rng=sl.rng(6), progress=False, data="separate"
+        )
+        losses.append([history.loss.tolist() for history in histories])
+    assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-4)
+    assert losses[0][1] == pytest.approx(losses[1][1], rel=1e-4)
+
+
+def test_members_that_share_examples_are_refused() -> None:
+    members = Population(lambda seed: model(), seeds=range(2), strategy="native")
+    with pytest.raises(BadInput, match="separate"):
+        train(
+            members, WORLD, steps=1, batch_size=4, objective=RefinementLoss(WORLD.vocab), rng=sl.rng(7), progress=False
+        )

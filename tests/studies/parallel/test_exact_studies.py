@@ -10,6 +10,7 @@ from stand_in import LAB
 
 from sandlab.studies.parallel import generalization_bound as bound
 from sandlab.studies.parallel import inconsistent_conditionals as inconsistent
+from sandlab.studies.parallel import mask_design as design
 from sandlab.studies.parallel import mixing_and_variance as mixing
 from sandlab.studies.parallel import product_transitions as product
 
@@ -54,3 +55,13 @@ def test_claims_about_the_bound_can_hold_and_can_fail() -> None:
     check(bound.study, good, bad)
     outcome = bound.study.run(bound.Settings((100, 1000), (1,), seeds=2), LAB, "full")
     assert len(outcome.findings) == 3 and bool((outcome.results.distance < outcome.results.bound).all())
+
+
+def test_claims_about_mask_laws_can_hold_and_can_fail() -> None:
+    coupled = np.array([True, False, False, False, False, True])
+    weights = np.stack([np.full(6, 1 / 6), np.array([0.45, 0.02, 0.03, 0.03, 0.02, 0.45])])
+    good = design.Results(np.array([[30.0, 28.0, 25.0], [9.0, 5.0, 4.0]]), weights, np.array([28.0, 5.0]), coupled)
+    bad = design.Results(np.array([[30.0, 31.0, 35.0], [9.0, 9.5, 9.9]]), weights[:1].repeat(2, 0), np.ones(2), coupled)
+    check(design.study, good, bad)
+    outcome = design.study.run(design.Settings(steps=5), LAB, "quick")
+    assert len(outcome.findings) == len(design.study.claims) and set(outcome.figures) == {"best-blocks"}
