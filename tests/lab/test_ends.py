@@ -237,7 +237,7 @@ def test_a_parquet_file_that_is_damaged_or_foreign_is_refused(tmp_path):
     path = sl.worlds.to_parquet(sl.worlds.Dyck(), tmp_path / "x.parquet", 3, rng=sl.rng(0))
     data = path.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == ["x.parquet"]
-    for bad in (b"", b"PAR1", data[: len(data) // 2], data[:100] + b"\0" * 100 + data[200:]):
+    for bad in (b"", b"PAR1", data[: len(data) // 2], b"\0" * len(data)):
         path.write_bytes(bad)
         with pytest.raises(BadInput, match=r"damaged|not written by"):
             sl.worlds.read_parquet(path)
