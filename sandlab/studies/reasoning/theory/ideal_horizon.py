@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.reasoning.reduced import ReducedLego, sample_chains
+from sandlab.learning.reasoning.reduced import Chains, ReducedLego, sample_chains
 from sandlab.lenses.reasoning.horizon import length_horizon, measured_horizon, solved_chains
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean, Slope
@@ -42,12 +42,13 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Chains per length, β of the sweep, and seeds (of chains)."""
+    """Chains per length, β of the sweep, and seeds (of chains); `strength` multiplies every β (0: uniform attention)."""
 
     chains: int = 100
     sweep: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0, 6.0)
     seeds: int = 4
     longest: int = 1200
+    strength: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,19 @@ def measure(job: HorizonJob) -> Horizons:
     for name, beta in KNOWN:
         model = ReducedLego(name, vocab=400)
         drawn = [sample_chains(name, n, job.settings.chains, rng=rng(job.seed, "table", n)) for n in LENGTHS]
-        rows.append([float(solved_chains(model, chains, beta, beta).double().mean()) for chains in drawn])
+        rows.append([_share(model, chains, job.settings.strength * beta) for chains in drawn])
     cyclic = ReducedLego("C6", vocab=400)
     sweep = [
-        measured_horizon(cyclic, beta, chains=job.settings.chains, most=job.settings.longest, seed=job.seed)
+        measured_horizon(
+            cyclic, job.settings.strength * beta, chains=job.settings.chains, most=job.settings.longest, seed=job.seed
+        )
         for beta in job.settings.sweep
     ]
     return Horizons(np.array(rows), np.array(sweep, dtype=float))
+
+
+def _share(model: ReducedLego, chains: Chains, beta: float) -> float:
+    return float(solved_chains(model, chains, beta, beta).double().mean())
 
 
 study = Study(
@@ -86,6 +93,7 @@ study = Study(
     at="section 6.2",
     quick=Settings(),
     full=Settings(chains=300, sweep=(2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0), seeds=8, longest=4000),
+    null=Settings(chains=20, strength=0.0, longest=100),
 )
 
 
