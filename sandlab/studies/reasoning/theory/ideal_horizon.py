@@ -42,7 +42,7 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Chains per length, β of the sweep, and seeds (of chains); `strength` multiplies every β (0: uniform attention)."""
+    """Chains per length, β of the sweep, seeds (of chains); `strength` multiplies every β (0: uniform attention)."""
 
     chains: int = 100
     sweep: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0, 6.0)
