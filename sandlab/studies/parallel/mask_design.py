@@ -1,10 +1,14 @@
-"""Which spins to hide together: the best law of masks puts coupled spins into one block.
+"""Which spins to hide together: the fastest sampler hides coupled ones, the estimator hardly cares.
 
 Four spins in two strongly coupled pairs, (0, 1) and (2, 3), with weak couplings between the pairs. Among all blocks
 of two, which distribution makes the estimator best (least Tr Γ), and which lets the sampler mix fastest (least
 1/gap)? By gradient descent on the probabilities of the six blocks, exactly; and once more with probabilities that may
 depend on the state, as in the adaptively weighted estimator. The theory compares uniform blocks of different sizes
 only; this asks what is left to gain at a fixed size. Nothing here is drawn.
+
+**What was learnt.** The two goals disagree. The sampler wants nothing but the coupled pairs and then mixes twice as
+fast; the estimator gains 5 parts in a million over uniform blocks (0.1684 for coupled pairs, 0.1658 for others), so
+that its claim holds by a hair. Masks that depend on the state gain 11 % in variance and 5 % in mixing.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ class Settings:
 
 study = Study(
     "parallel/mask-design",
-    title="The best blocks hide coupled spins together, for the estimator and for the sampler",
+    title="The fastest sampler hides coupled spins together; for the estimator uniform blocks are nearly best",
     source=shared.SOURCE,
     at="§4.1.1 and §4.1.2",
     quick=Settings(),
