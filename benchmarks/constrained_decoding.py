@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import resource
 import statistics
 import string
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -168,48 +169,43 @@ def speed(vocab: int, rows: int, length: int, steps: int, repeats: int) -> dict[
     return {name: 1e3 * statistics.median(each) / (steps * rows) for name, each in taken.items()}
 
 
-def _peak(name: str, vocab: int, length: int, answer: Any) -> None:
-    """Megabytes that one run adds to the peak of a process that has everything loaded."""
-    torch.set_num_threads(1)
-    model, words = network(vocab), tokenizer(vocab)
-    run = ways()[name](model, words)
+def peak(name: str, vocab: int, length: int) -> tuple[float, float]:
+    """Megabytes that one run adds to the peak of a process that has everything loaded, and its CPU seconds."""
+    run = ways()[name](network(vocab), tokenizer(vocab))
     run(prompt(16, 1), 2)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begin = time.process_time()
+    before, begin = _used(), time.process_time()
     run(prompt(length, 1), 4)
-    answer.put(((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, time.process_time() - begin))
+    return _used() - before, time.process_time() - begin
 
 
-def in_process(work: Callable[..., None], *arguments: Any) -> tuple[float, float]:
-    context = multiprocessing.get_context("spawn")
-    answer = context.Queue()
-    child = context.Process(target=work, args=(*arguments, answer))
-    child.start()
-    found: tuple[float, float] = answer.get(timeout=600)
-    child.join()
-    return found
-
-
-def _trained(vocab: int, answer: Any) -> None:
+def trained(vocab: int) -> tuple[float, float]:
     """A walk with a verifier that reads the network: cost of a query over a plain step, and megabytes on top."""
-    torch.set_num_threads(1)
-    model = network(vocab, width=768, layers=6, heads=12)
-    loaded = LanguageModel.of(model, tokenizer(vocab))
+    loaded = LanguageModel.of(network(vocab, width=768, layers=6, heads=12), tokenizer(vocab))
     tokens, probe = prompt(16, 1), ProbeNetwork(768)
     Sampling().generate(loaded.generator, tokens, max_new=4, rng=sl.rng(0))
     begin = time.process_time()
     Sampling().generate(loaded.generator, tokens, max_new=24, rng=sl.rng(0))
     plain = (time.process_time() - begin) / 24
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     value = ValueFunction(loaded.generator, "hidden.6", probe, lambda tokens, lengths: torch.ones(len(lengths)))
-    evaluations = loaded.generator.evaluations
-    begin = time.process_time()
+    evaluations, before, begin = loaded.generator.evaluations, _used(), time.process_time()
     VGB(children="sampled", remember=64).generate(
         loaded.generator, tokens, max_new=24, verifier=value, eos=loaded.ends, rng=sl.rng(0), budget=60
     )
     asked = loaded.generator.evaluations - evaluations
-    took = (time.process_time() - begin) / asked
-    answer.put((took / plain, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+    return (time.process_time() - begin) / asked / plain, _used() - before
+
+
+def _used() -> float:
+    """The largest memory of this process so far, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_process(what: str, *arguments: object) -> tuple[float, float]:
+    """A measurement in a process of its own: a peak of memory never falls."""
+    words = [sys.executable, __file__, "--only", json.dumps([what, *arguments])]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    first, second = json.loads(done.stdout.splitlines()[-1])
+    return float(first), float(second)
 
 
 def measure(
@@ -233,7 +229,7 @@ def measure(
             }
         )
     if long:
-        found = {name: in_process(_peak, name, vocabularies[0], long) for name in ways()}
+        found = {name: in_process("peak", name, vocabularies[0], long) for name in ways()}
         mine_peak = found.pop("masking")
         best = min(found, key=lambda name: found[name][0])
         rows.append(
@@ -247,7 +243,7 @@ def measure(
                 "seconds": {"masking": mine_peak[1], **{name: each[1] for name, each in found.items()}},
             }
         )
-        ratio, megabytes = in_process(_trained, 50_257)
+        ratio, megabytes = in_process("trained", 50_257)
         rows.append(
             {
                 "name": "a query of the walk with a trained verifier, 50 257 tokens, over a plain step",
@@ -266,8 +262,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--only", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
+    if chosen.only:
+        what, *arguments = json.loads(chosen.only)
+        print(json.dumps({"peak": peak, "trained": trained}[what](*arguments)))
+        return
     rows = measure(**QUICK) if chosen.quick else measure(steps=chosen.steps)
     if chosen.json:
         print(json.dumps(rows, indent=1))

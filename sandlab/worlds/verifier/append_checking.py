@@ -257,7 +257,17 @@ def _difference(text: str, expected: str) -> int:
 _NUMBER = r"(?:0|[1-9]\d*)"
 _HEAD = re.compile(rf"\[(?P<entries>(?:{_NUMBER}(?:, {_NUMBER})*)?)\], (?P<item>{_NUMBER})\) == ")
 # From every state of such a head one of these leads to its end: what none of them completes, nothing does.
-_ENDINGS = ("[], 0) == ", "], 0) == ", " 0], 0) == ", "0], 0) == ", ", 0) == ", " 0) == ", "0) == ", ") == ", " == ")
+_ENDINGS: tuple[str, ...] = (
+    "[], 0) == ",
+    "], 0) == ",
+    " 0], 0) == ",
+    "0], 0) == ",
+    ", 0) == ",
+    " 0) == ",
+    "0) == ",
+    ") == ",
+    " == ",
+)
 _ENDINGS += ("== ", "= ", " ", "")
 
 

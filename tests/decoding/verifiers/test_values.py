@@ -20,9 +20,9 @@ def network(vocab: int = 4, length: int = LENGTH) -> Transformer:
 
 
 def few_ones(tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Right: at most two tokens 1."""
+    """Right: at most one token 1."""
     inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-    return ((tokens == 1) & inside).sum(1) <= 2
+    return ((tokens == 1) & inside).sum(1) <= 1
 
 
 def rollouts(n: int = 600) -> tuple[ModelGenerator, Rollouts]:
@@ -34,7 +34,7 @@ def test_a_value_is_the_share_of_continuations_that_end_well():
     generator, found = rollouts()
     assert 0.1 < found.success < 0.95
     trained = train_value(generator, found, POINT, rng=sl.rng(1))
-    assert trained.calibration_error < 0.12 and trained.quality.area > 0.75
+    assert trained.calibration_error < 0.12 and trained.quality.area > 0.65
     value = ValueFunction(generator, POINT, trained.network, few_ones)
     generator.start(2, LENGTH)
     good, bad = torch.tensor([[0, 2, 3, 2, 3, 2]]), torch.tensor([[0, 1, 1, 1, 1, 2]])

@@ -1,4 +1,4 @@
-"""Backtracking gets more distinct correct test cases out of each query.
+"""Query for query, backtracking writes about as many distinct correct test cases as sampling.
 
 Distinct correct test cases against queries, completion by completion, until the table's numbers are reached.
 
@@ -27,7 +27,7 @@ from sandlab.studies.verifier.codegen._code_runs import BLOCKS, EXACT, HOT, MAIN
 
 study = Study(
     "verifier/codegen-frontier",
-    title="Backtracking gets more distinct correct test cases out of each query",
+    title="Query for query, backtracking writes about as many distinct correct test cases as sampling",
     source=QUERIES,
     at=f"code generation ({THESIS}, Figures 3.3 and 3.4)",
     **code.PRESETS,

@@ -2,7 +2,8 @@
 
 A linear verifier on each layer's residual stream in turn; τ = 0.1, quota 4, stride 4, top-p 0.95.
 
-Set-up as in verifier/codegen. The source reads layers 3 to 31 of 32; here there are two (full: four).
+Set-up as in verifier/codegen, with a deeper model in full. The source reads layers 3 to 31 of 32; here there are two
+(full: six).
 
 What to look for: accuracy differs little from layer to layer, and more from model to model (small dots). The horizontal
 lines are the random verifier and sampling alone. (The published value of layer 31 is the one that Table 3.13 lists at
@@ -31,12 +32,16 @@ LAYERS = {
     28: 0.711, 29: 0.676, 30: 0.706, 31: 0.688,
 }  # fmt: skip
 
+SIX_LAYERS = replace(code.FULL, model=replace(code.FULL.model, model=replace(code.FULL.model.model, layers=6)))
+
 study = Study(
     "verifier/codegen-layers",
     title="Verifiers of different layers serve about equally well",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.9)",
-    **code.PRESETS,
+    quick=code.QUICK,
+    full=SIX_LAYERS,
+    null=code.PRESETS["null"],
 )
 
 

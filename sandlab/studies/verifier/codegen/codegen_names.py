@@ -1,4 +1,4 @@
-"""Misleading function names hurt sampling more than they hurt backtracking.
+"""Misleading function names cost neither sampling nor backtracking much.
 
 The function that appends is called pop or max, names that the model has read with other bodies.
 
@@ -34,7 +34,7 @@ COMPARED = dict(zip(PUBLISHED, (MAIN, BOLD, PLAIN)))
 
 study = Study(
     "verifier/codegen-names",
-    title="Misleading function names hurt sampling more than they hurt backtracking",
+    title="Misleading function names cost neither sampling nor backtracking much",
     source=QUERIES,
     at=f"code generation ({THESIS}, Tables 3.14 and 3.15)",
     **code.PRESETS,

@@ -1,4 +1,4 @@
-"""The trained verifier is nearly as good as the exact one, and better than a random one.
+"""The trained verifier gains a part of what the exact one gains, and more than a random one.
 
 The exact verifier, the trained one and a random one in the same algorithm.
 
@@ -37,7 +37,7 @@ PUBLISHED = {
 
 study = Study(
     "verifier/codegen-verifiers",
-    title="The trained verifier is nearly as good as the exact one, and better than a random one",
+    title="The trained verifier gains a part of what the exact one gains, and more than a random one",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.12)",
     **code.PRESETS,

@@ -1,4 +1,4 @@
-"""The greedy rewriting is what makes backtracking work on Dyck words.
+"""On Dyck words greedy rewriting beats sampling again, which helps as well.
 
 After erasing B tokens, rewrite them greedily (the algorithm) or go on sampling (the ablation)?
 
@@ -28,7 +28,7 @@ NAMES = [f"{name} {top_p}" for name in LABELS for top_p in (0.9, 1.0)]
 
 study = Study(
     "verifier/dyck-no-argmax",
-    title="The greedy rewriting is what makes backtracking work on Dyck words",
+    title="On Dyck words greedy rewriting beats sampling again, which helps as well",
     source=QUERIES,
     at=f"ablation ({THESIS}, Table 3.16)",
     **dyck.PRESETS,

@@ -1,4 +1,4 @@
-"""What backtracking leaves are wrong closing brackets, written with confidence.
+"""What backtracking leaves are mostly wrong closing brackets, in all models but one.
 
 Every wrong completion of fresh prompts after backtracking (Q = B = 4, top-p 0.9), read at its first error.
 
@@ -37,7 +37,7 @@ CLOSING = int(BracketError.INCORRECT_CLOSING_BRACKET)
 
 study = Study(
     "verifier/remaining-errors",
-    title="What backtracking leaves are wrong closing brackets, written with confidence",
+    title="What backtracking leaves are mostly wrong closing brackets, in all models but one",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, Figure 3.2)",
     **dyck.PRESETS,
