@@ -35,38 +35,41 @@ class Band:
 
 
 class _SideBySide(torch.autograd.Function):
-    """C[l, i] = Σ_m A[m, i] B[l − m, i + m]: a loop over the lengths of A, with whole rows at once."""
+    """C[l, i] = Σ_m A[m, i] B[l − m, i + m]: a loop over the lengths of A, with whole rows at once.
+
+    A may have fewer starts than B; C has as many as A.
+    """
 
     @staticmethod
     def forward(ctx: FunctionCtx, left: Tensor, right: Tensor, first: int) -> Tensor:  # type: ignore[override]
         ctx.save_for_backward(left, right)
         ctx.first = first  # type: ignore[attr-defined]
-        time = left.shape[-1]
         out = left.new_zeros(len(left) + len(right) - 1, *left.shape[1:])
-        for row, shift in _shifts(len(left), first, time):
-            out[row : row + len(right), :, : time - shift].addcmul_(left[row, :, : time - shift], right[..., shift:])
+        for row, shift, width in _shifts(left, right, first):
+            part = out[row : row + len(right), :, :width]
+            part.addcmul_(left[row, :, :width], right[..., shift : shift + width])
         return out
 
     @staticmethod
     def backward(ctx: FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
         left, right = ctx.saved_tensors  # type: ignore[attr-defined]
-        time, left_slope, right_slope = left.shape[-1], torch.zeros_like(left), torch.zeros_like(right)
-        for row, shift in _shifts(len(left), ctx.first, time):  # type: ignore[attr-defined]
-            part = slope[row : row + len(right), :, : time - shift]
-            left_slope[row, :, : time - shift] = (part * right[..., shift:]).sum(0)
-            right_slope[..., shift:].addcmul_(part, left[row, :, : time - shift])
+        left_slope, right_slope = torch.zeros_like(left), torch.zeros_like(right)
+        for row, shift, width in _shifts(left, right, ctx.first):  # type: ignore[attr-defined]
+            part, moved = slope[row : row + len(right), :, :width], slice(shift, shift + width)
+            left_slope[row, :, :width] = (part * right[..., moved]).sum(0)
+            right_slope[..., moved].addcmul_(part, left[row, :, :width])
         return left_slope, right_slope, None
 
 
-def _shifts(rows: int, first: int, time: int) -> Iterator[tuple[int, int]]:
-    """Row and length of the left part, for lengths that leave room for something to follow."""
-    return ((row, first + row) for row in range(rows) if first + row < time)
+def _shifts(left: Tensor, right: Tensor, first: int) -> Iterator[tuple[int, int, int]]:
+    """Row, length and usable starts of the left part, for lengths that leave room for something to follow."""
+    starts, time = left.shape[-1], right.shape[-1]
+    return ((row, first + row, min(starts, time - first - row)) for row in range(len(left)) if first + row < time)
 
 
-def side_by_side(left: Band, right: Band) -> Band:
-    """First what `left` generates, then what `right` does; lengths beyond the sentence are cut off."""
-    time = left.cells.shape[-1]
-    cells = _SideBySide.apply(left.cells, right.cells, left.first)
+def side_by_side(left: Band, right: Band, starts: int, time: int) -> Band:
+    """First what `left` generates, then what `right` does, from the first `starts` places; cut at the end."""
+    cells = _SideBySide.apply(left.cells[..., :starts], right.cells, left.first)
     first = left.first + right.first
     return Band(cells[: max(1, time - first + 1)], first)
 
@@ -83,21 +86,32 @@ def _mixture(parts: list[tuple[float, Band]]) -> Band:
 
 
 class _Charts:
-    """The bands of all symbols and of all beginnings of rules."""
+    """The bands of all symbols and of all beginnings of rules, each for the places where it may begin.
 
-    def __init__(self, rules: PCFG, evidence: Float[Tensor, "sentence time terminal"]) -> None:
-        self.rules = rules
+    The start symbol begins at 0 only, its first child too, its second child no later than the first one is long, …:
+    most of the work is at the top, where few places count. `everywhere` computes all of them.
+    """
+
+    def __init__(
+        self, rules: PCFG, evidence: Float[Tensor, "sentence time terminal"], *, everywhere: bool = False
+    ) -> None:
+        self.rules, self.time = rules, evidence.shape[1]
+        self.starts = dict.fromkeys(rules.heights, self.time) if everywhere else _latest_starts(rules, self.time)
         self.prefixes: dict[tuple[str, ...], Band] = {}
         for number, word in enumerate(rules.terminals):
             self.prefixes[(word,)] = Band(evidence[..., number].unsqueeze(0), 1)
         for symbol in rules.bottom_up:
             parts = [(rule.prob, self.prefix(rule.children)) for rule in rules.by_symbol[symbol]]
-            self.prefixes[(symbol,)] = _mixture(parts)
+            starts = self.starts[symbol]
+            self.prefixes[(symbol,)] = _mixture([(p, Band(b.cells[..., :starts], b.first)) for p, b in parts])
 
     def prefix(self, children: tuple[str, ...]) -> Band:
         """The band of symbols one after another; rules that begin alike share it."""
         if children not in self.prefixes:
-            self.prefixes[children] = side_by_side(self.prefix(children[:-1]), self.prefixes[children[-1:]])
+            users = [r.parent for r in self.rules.rules if r.children[: len(children)] == children]
+            starts = max(self.starts[parent] for parent in users)
+            before, last = self.prefix(children[:-1]), self.prefixes[children[-1:]]
+            self.prefixes[children] = side_by_side(before, last, starts, self.time)
         return self.prefixes[children]
 
     def __getitem__(self, symbol: str) -> Band:
@@ -114,7 +128,7 @@ class _Charts:
 
 def inside_charts(rules: PCFG, evidence: Float[Tensor, "sentence time terminal"]) -> dict[str, Band]:
     """Symbol → its band, for weights e_i(w) of terminal w at position i: 1 for all w where the token is hidden."""
-    charts = _Charts(rules, evidence.double())
+    charts = _Charts(rules, evidence.double(), everywhere=True)
     return {symbol: charts[symbol] for symbol in (*rules.terminals, *rules.bottom_up)}
 
 
@@ -180,16 +194,29 @@ def _from_left(rules: PCFG, tokens: Int[Tensor, "sentence time"]) -> tuple[Tenso
 
 def _moved(start: Float[Tensor, "sentence time"], band: Band) -> Float[Tensor, "sentence time"]:
     """Σ_i start(i) · band(i … t − 1)."""
-    moved, time = torch.zeros_like(start), start.shape[1]
-    for row, shift in _shifts(len(band.cells), band.first, time):
-        moved[:, shift:].addcmul_(start[:, : time - shift], band.cells[row, :, : time - shift])
+    moved = torch.zeros_like(start)
+    for row, shift, width in _shifts(band.cells, start, band.first):
+        moved[:, shift : shift + width].addcmul_(start[:, :width], band.cells[row, :, :width])
     return moved
+
+
+def _latest_starts(rules: PCFG, time: int) -> dict[str, int]:
+    """Symbol → in how many of the first places it may begin."""
+    found = dict.fromkeys(rules.heights, 0)
+    found[rules.start] = 1
+    for symbol in reversed(rules.bottom_up):
+        for rule in rules.by_symbol[symbol]:
+            reach = found[symbol]
+            for child in rule.children:
+                found[child] = min(time, max(found[child], reach))
+                reach += rules.spans(child)[1]
+    return found
 
 
 def _parts(rules: PCFG, tokens: Tensor) -> Iterator[slice]:
     """Slices of the sentences of which the largest bands fit into the bound."""
     time = tokens.shape[1]
     below = [child for rule in rules.by_symbol[rules.start] for child in rule.children]
-    longest = max(min(time, rules.spans(symbol)[1]) if symbol in rules.by_symbol else 1 for symbol in below)
+    longest = max(min(time, rules.spans(symbol)[1]) for symbol in below)
     rows = max(1, AT_ONCE // (time * longest))
     return (slice(start, start + rows) for start in range(0, len(tokens), rows))
