@@ -127,6 +127,14 @@ CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
     "compile-crasp": lambda: _compiled_crasp("dyck-1", "(()())(())"),
     "compile-raspl": lambda: _compiled_raspl(),
     "disentangle": lambda: (_disentangled(), _tokens(12)),
+    "parity-by-selection": lambda: (
+        sl.circuits.parity_by_selection(12, 4),
+        sl.worlds.SparseParity(12, 4, "tokens").sample(1, rng=sl.rng(0)).inputs,
+    ),
+    "parity-by-uniform-attention": lambda: (
+        sl.circuits.parity_by_uniform_attention(12, 3),
+        sl.worlds.SparseParity(12, 3, "tokens").sample(1, rng=sl.rng(0)).inputs,
+    ),
 }
 """Circuit → a small instance and an input, whose attention is drawn."""
 
