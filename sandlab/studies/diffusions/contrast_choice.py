@@ -6,6 +6,10 @@ the median over a group of eight paths; groups are independent. The heat map sho
 deviations of a Gaussian contrast law: by BFGS on quadratic features in quick; in full by networks, in one to eight
 dimensions.
 
+What was learnt: medians of eight paths are noisy among the eight laws whose errors differ by less than a factor of
+five, so that the rank correlation of a group lies between 0.8 and 0.97 (its mean is 0.89; the specification's single
+group had 0.95), and the ratio of N(2, 1) to N(0, 2²) between 3 and 19.
+
 The null shuffles the path: no law learns the kernel, and the order is lost.
 """
 

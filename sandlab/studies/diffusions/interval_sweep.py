@@ -7,6 +7,9 @@ Langevin diffusion over log cosh, with features of degree four, gives the same p
 
 An estimate that is no number (a kernel that cannot be normalised, or â ≤ 0), or above 5, is entered as ρ̂ = 5. Standard
 deviations over seeds are judged by the jackknife. The null shuffles the path.
+
+What was learnt: the ratios are where the specification says (about 1.5 and above 20), but twenty seeds measure a ratio
+of standard deviations too roughly for a verdict: the intervals reach 2.4 and down to 2.6. Full has fifty.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ monomials of degree two. (b) The largest gap between empirical and population ri
 for several T and η: at small η more pairs from the same path do not help. The blocking bound (Lemma 2) is drawn
 beside it: it is valid and vacuous at these lengths.
 
+What was learnt: in one dimension, with four features, the KL of single paths varies by a factor of a hundred, and
+twelve seeds leave the interval of the slope (−1.5 to −0.8) wider than what is asked; in two dimensions it is inside.
+
 The null has no path: (a) shuffles it; (b) draws independent pairs, whose number depends on η up to 1 and not on T.
 """
 
