@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from sandlab.learning.experiment import Experiment, Training
@@ -60,8 +58,3 @@ def recipe(objective: Objective, full: bool, steps: int) -> Training:
 def spread(values: np.ndarray) -> np.ndarray:
     """Half a standard deviation over repetitions (first axis): the source's error bars."""
     return 0.5 * values.std(0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
-
-
-def rising(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Groups (rows, one value per repetition) for `Order`."""
-    return np.stack([np.asarray(row, dtype=float) for row in rows])

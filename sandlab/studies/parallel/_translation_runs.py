@@ -33,7 +33,6 @@ class Judged:
     decoders: tuple[IterativeRefinement | BeamSearch, ...]
     sentences: int
     device: str = "cpu"
-    teacher: Experiment | None = None
 
 
 def prepared(model: nn.Module, device: str) -> EncoderDecoder:
