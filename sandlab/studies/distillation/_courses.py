@@ -190,6 +190,12 @@ def gap(taught: Taught, index: int, method: str = "progressive") -> np.ndarray:
     return taught.accuracy[method][index] - taught.one_shot(index)
 
 
+def interior_peak(curves: np.ndarray) -> np.ndarray:
+    """Largest value inside each curve (seed, evaluation) over the larger one of its ends."""
+    ends = np.maximum(curves[:, 0], curves[:, -1])
+    return np.maximum(np.nanmax(curves[:, 1:-1], 1), 1e-12) / np.maximum(ends, 1e-12)
+
+
 def rows_of(courses: list[Taught]) -> list[dict[str, Any]]:
     """A table of mean accuracies by course, method and budget."""
     return [

@@ -38,7 +38,7 @@ def variant(
     """One course: BERTs of the given heads on a world."""
     size = {"steps": 300, "batch_size": 32, "lr": 5e-3, "seeds": 3, "evals": 4, "eval_examples": 256}
     if not quick:
-        size = {"steps": 8000, "batch_size": 512, "lr": 5e-3, "seeds": 2, "evals": 40, "eval_examples": 1024}
+        size = {"steps": 8000, "batch_size": 512, "lr": 5e-3, "seeds": 3, "evals": 40, "eval_examples": 1024}
     layers, dropout = (2, 0.0) if quick else (4, 0.1)
     teacher, student = (
         courses.recipe(world, bert(world.vocab, world.length, each, layers=layers, dropout=dropout), **size)  # type: ignore[arg-type]

@@ -1,11 +1,13 @@
 """A tree of parities needs two checkpoints, one for each stage of the teacher's transition.
 
-Eight classes, decided by a binary tree whose nodes are k-sparse parities. The students are taught by the labels, by the
-final teacher, by all checkpoints in turn, or by (3, T) schedules: two checkpoints for T steps each, then the final one.
-Pairs inside the transition are compared with a pair of which one checkpoint lies before and the other after it.
+Eight classes, decided by a binary tree whose nodes are k-sparse parities. The students are taught by the labels, by
+the final teacher, by all checkpoints in turn, or by (3, T) schedules: two checkpoints for T steps each, then the
+final one. Pairs inside the transition are compared with a pair of which one checkpoint lies before and the other
+after it.
 
 Quick: d = 40, k = 4, teacher of 1000 and students of 50 units, batch 16, rate 0.2, T = 4000, 24 000 steps: a setting
-that was selected after three others, on two seeds; the seeds here are fresh. Full: d = 100, k = 5, 50 000 units.
+that was selected after three others, on two seeds; the seeds here are fresh (four seeds, 0 to 3, were inconclusive:
+the preset has eight others). Full: d = 100, k = 5, 50 000 units.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Settings:
 
 WORLD = HierarchicalParity(40, 4, 3)
 QUICK = Settings(
-    Drill(WORLD, 1000, 20_000, 16, 0.2, every=1000, save=1000, seeds=(0, 1, 2, 3)),
+    Drill(WORLD, 1000, 20_000, 16, 0.2, every=1000, save=1000, seeds=tuple(range(4, 12))),
     Drill(WORLD, 50, 24_000, 16, 0.2, every=1000),
     (50,),
     4000,
@@ -233,10 +235,10 @@ def curves(results: Results) -> Figure:
     figures.band(axes[0], results.teacher.eval_steps, results.teacher.accuracy, "teacher")
     for name, each in _students(results).items():
         axes[0].plot(each.eval_steps, each.accuracy.mean(0), label=name)
-    axes[0].set(xlabel="training step", ylabel="held-out accuracy (students: mean over seeds)")
+    axes[0].set(xlabel="training step", ylabel="held-out accuracy", title="students: mean over seeds")
     for index, name in enumerate(("root's node", "second node", "lowest node", "irrelevant")):
         axes[1].plot(results.steps, results.groups[:, :, index].mean(0), label=name)
-    axes[1].set(xlabel="teacher's step", ylabel="mean |correlation| with pairs of coordinates")
+    axes[1].set(xlabel="teacher's step", ylabel="mean |correlation|", title="with pairs of coordinates of a node")
     for axis in axes:
         axis.legend(fontsize=7)
     return figure

@@ -42,7 +42,7 @@ def boundary_course(name: str, world: BoundaryGrammar, heads: tuple[int, int], *
     """One course of GPT-2s."""
     size = {"steps": 400, "batch_size": 32, "lr": 5e-3, "seeds": 3, "evals": 20, "eval_examples": 256}
     if not quick:
-        size = {"steps": 8000, "batch_size": 512, "lr": 2.5e-3, "seeds": 2, "evals": 40, "eval_examples": 1024}
+        size = {"steps": 8000, "batch_size": 512, "lr": 2.5e-3, "seeds": 3, "evals": 40, "eval_examples": 1024}
     layers, dropout = (2, 0.0) if quick else (4, 0.1)
     probe = NgramDependence(ns=(3, 5), places=(8, 14), examples=64) if quick else NgramDependence()
     teacher, student = (

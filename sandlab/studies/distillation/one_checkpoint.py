@@ -45,7 +45,7 @@ class Settings:
     widths: tuple[int, ...]
     first: int
     before: int
-    points: int = 12
+    points: int = 8
     examples: int = 40_000
 
 

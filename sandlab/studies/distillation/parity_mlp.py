@@ -1,11 +1,13 @@
 """A small perceptron learns sparse parity from a large one's checkpoints, and not from its final weights.
 
-A wide teacher learns (d, k)-sparse parity by SGD; narrow students are trained for as many samples on the labels, on the
-final teacher (one-shot, at temperatures 10⁻⁴ and 1), or on one checkpoint after another (progressive: N checkpoints,
-each for as many steps as lie between two of them). Nothing else differs: a seed's students share weights and data.
+A wide teacher learns (d, k)-sparse parity by SGD; narrow students are trained for as many samples on the labels, on
+the final teacher (one-shot, at temperatures 10⁻⁴ and 1), or on one checkpoint after another (progressive: N
+checkpoints, each for as many steps as lie between two of them). Nothing else differs: a seed's students share weights
+and data.
 
 Quick: d = 40, k = 6, teacher of 1000 and students of 50 units, batch 8, rate 0.1. These sizes were selected, after
-four others, because they separate teacher and student within minutes; the seeds here are fresh ones. The teachers stop
+four others, because they separate teacher and student within minutes; the seeds here are fresh ones (with four seeds,
+0 to 3, the differences to labels were inconclusive, so that the preset has eight others). The teachers stop
 4000 steps after the last of them has learnt: a teacher inside its transition would be no final teacher. Full: the
 source's d = 100, 50 000 and 100 units, batch 1, 20 million steps.
 """
@@ -37,7 +39,7 @@ class Settings:
 
 
 WORLD = SparseParity(40, 6)
-TEACHER = Drill(WORLD, 1000, 60_000, 8, 0.1, every=500, save=500, seeds=(0, 1, 2, 3), settle=4000)
+TEACHER = Drill(WORLD, 1000, 60_000, 8, 0.1, every=500, save=500, seeds=tuple(range(4, 12)), settle=4000)
 QUICK = Settings(TEACHER, Drill(WORLD, 50, 50_000, 8, 0.1, every=1000), 1000)
 PUBLISHED = SparseParity(100, 6)
 FULL = Settings(
@@ -127,8 +129,9 @@ def follows_the_teacher(results: Results) -> np.ndarray:
 
     Its first step above 0.95 over the teacher's; 10 where one of them never is.
     """
-    ratio = results.students["progressive"].first_above() / results.teacher.first_above()
-    return np.where(np.isfinite(ratio) & (ratio > 0), ratio, 10.0)
+    student, teacher = results.students["progressive"].first_above(), results.teacher.first_above()
+    learnt = np.isfinite(student) & np.isfinite(teacher) & (student > 0) & (teacher > 0)
+    return np.where(learnt, student, 10.0) / np.where(learnt, teacher, 1.0)
 
 
 @study.table

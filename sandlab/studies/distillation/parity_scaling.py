@@ -36,7 +36,7 @@ class Settings:
 
 
 WORLD = SparseParity(40, 6)
-QUICK = Settings(Drill(WORLD, 50, 40_000, 8, 0.1, every=1000, seeds=(10, 11, 12, 13), settle=1), (50, 200, 1000))
+QUICK = Settings(Drill(WORLD, 50, 40_000, 8, 0.1, every=1000, seeds=tuple(range(20, 26)), settle=1), (50, 200, 1000))
 PUBLISHED = SparseParity(100, 6)
 TOKENS = SparseParity(100, 6, "tokens")
 LARGE = Training(

@@ -26,9 +26,9 @@ from sandlab.studies.distillation._shared import Curves
 STEPS = np.arange(0, 11) * 1000
 
 
-def rising(at: int, top: float = 1.0, seeds: int = 4) -> Curves:
+def rising(at: int, top: float = 1.0, seeds: int = 8) -> Curves:
     """Curves that jump from chance to `top` at an evaluation."""
-    noise = 0.002 * np.arange(seeds)[:, None]
+    noise = 0.001 * np.arange(seeds)[:, None]
     return Curves(STEPS, np.where(np.arange(11) < at, 0.5, top) - noise * (np.arange(11) >= at))
 
 
@@ -51,7 +51,7 @@ def test_a_small_run_of_parity_mlp() -> None:
 
 
 def one_teacher(middle: float, others: float, ratio: float, last: float) -> one_checkpoint.Teacher:
-    seeds = 4
+    seeds = 8
     inside = np.array([[0.01, 0.01, 0.01], [0.01 * ratio] * 3, [0.01 * last] * 3])
     found = one_checkpoint.Correlations(np.array([1, 2, 3]), inside, np.full((3, 3), 0.01), np.zeros((3, 9)))
     students = {"middle": rising(3, middle), "largest correlation": rising(3, middle)}
@@ -62,7 +62,7 @@ def one_teacher(middle: float, others: float, ratio: float, last: float) -> one_
 
 def test_claims_of_one_checkpoint() -> None:
     good = one_checkpoint.Results([one_teacher(1.0, 0.5, 5.0, 1.0)])
-    bad = one_checkpoint.Results([one_teacher(0.6, 0.9, 1.0, 2.0)])
+    bad = one_checkpoint.Results([one_teacher(0.6, 0.9, 1.0, 1.6)])
     check(one_checkpoint.study, good, bad)
 
 
@@ -91,7 +91,7 @@ def hierarchy_results(pair: float, other: float, apart: bool) -> hierarchy.Resul
         "c, d": other,
         "e": other,
     }
-    groups = np.full((4, 5, 4), 0.01)
+    groups = np.full((8, 5, 4), 0.01)
     for index in range(3):
         groups[:, index if apart else 2, index] = 0.2
     students = {name: rising(2, top) for name, top in names.items()}
