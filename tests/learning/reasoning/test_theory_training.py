@@ -29,6 +29,7 @@ from sandlab.lenses.reasoning.features import (
     curriculum_order,
     feature_report,
     feature_shape,
+    initial_statistics,
     order_agreement,
     phase_times,
     retrieval_growth,
@@ -201,3 +202,10 @@ def test_confident_labels_are_kept_first():
     kept, _ = label_chains(population, world, sure, rng=rng(0))
     everything, _ = label_chains(population, world, none, rng=rng(0))
     assert 1 <= int(kept.kept[0]) <= 60 and int(everything.kept[0]) == 60
+
+
+def test_initial_weights_and_neurons_have_the_stated_sizes():
+    plan = FeatureTraining("C6", phases=((0.0, 1),))
+    found = initial_statistics(plan, train_features(plan))
+    assert 0.5 < found["largest weight"] < 3 and found["mean neuron"] == pytest.approx(1.0, abs=0.1)
+    assert found["smallest gap"] > 0

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.reasoning.reduced import Chains, ReducedLego, sample_chains
+from sandlab.learning.reasoning.reduced import Chains, ReducedLego, attention_left_over, sample_chains
 from sandlab.lenses.reasoning.horizon import length_horizon, measured_horizon, solved_chains
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean, Slope
@@ -185,7 +185,7 @@ def table(results: Results) -> dict[str, Rows]:
 
 @study.figure
 def horizon(results: Results) -> Figure:
-    figure, axes = figures.new(columns=2, title="How far the ideal network reaches")
+    figure, axes = figures.new(columns=3, title="How far the ideal network reaches")
     for index, (name, beta) in enumerate(KNOWN):
         if beta == 4.0:
             figures.band(axes[0], LENGTHS, results.accuracy[:, index], label=f"{name}, β = 4", marker="o")
@@ -199,4 +199,11 @@ def horizon(results: Results) -> Figure:
     axes[1].plot(results.sweep, [length_horizon("C6", beta) for beta in results.sweep], linestyle=":", label="L*")
     axes[1].set(yscale="log", xlabel="β", ylabel="length (C6)")
     axes[1].legend()
+    for beta in (3.0, 4.0, 5.0):
+        left = [attention_left_over(n, n, beta, beta) for n in LENGTHS]
+        axes[2].plot(LENGTHS, left, marker="o", label=f"β = {beta:g}")
+    axes[2].set(xscale="log", xlabel="length of the chain", ylabel="ε at the last step (dilution law)", ylim=(0, 1))
+    axes[2].set_xticks(LENGTHS, [str(n) for n in LENGTHS])
+    axes[2].minorticks_off()
+    axes[2].legend()
     return figure
