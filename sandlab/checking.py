@@ -30,6 +30,7 @@ Thing = TypeVar("Thing")
 _LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 _VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
 _TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
+_PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
     "can't allocate memory",
@@ -72,15 +73,31 @@ def _guard(
             if simple and field in given and not fits(hint, given[field]):
                 raise BadInput(_refusal(field, hint, given[field]))
         try:
-            return function(*args, **options)
+            answer = function(*args, **options)
         except BadInput:
             raise
         except (*_VALUES, *_TYPES) as problem:
             _explain(problem, name, plan[skip:], given, values)
             raise
+        if owner is not None:
+            _refuse_strangers(plan[skip:], given)
+        return answer
 
     call.__checked__ = True  # type: ignore[attr-defined]
     return call
+
+
+def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) -> None:
+    """Refuse what a constructor only stores and its annotation excludes: numbers, words and the like.
+
+    Lists and arrays are for the constructor to judge; objects of one's own classes may behave like what is asked for.
+    """
+    for field, hint, simple in plan:
+        value = given.get(field)
+        plain = type(value).__module__.partition(".")[0] in _PLAIN_MODULES and not isinstance(value, type)
+        whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
+        if not simple and field in given and plain and not whole and not callable(value) and not fits(hint, value):
+            raise BadInput(_refusal(field, hint, value))
 
 
 def _bind(
@@ -110,6 +127,9 @@ def _explain(
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
+    blamed = [field for field, value in given.items() if value is getattr(problem, "obj", problem)]
+    if blamed and isinstance(problem, AttributeError) and values:  # of the right kind, and yet not the right one
+        raise BadInput(f"{name} cannot work with this {blamed[0]}: {text}") from problem
     untyped = any(_open(hint) for field, hint, _ in plan if field in given and field != "self")
     if values and (untyped or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem

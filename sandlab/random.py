@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from sandlab.checking import checked_types
 from sandlab.errors import BadInput, integer, require, shown
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["rng"]
 
 
+@checked_types
 def rng(seed: int, *stream: str | int, device: str | torch.device = "cpu") -> torch.Generator:
     """A generator for `seed`; names in `stream` give independent generators of the same seed.
 

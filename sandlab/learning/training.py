@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sandlab.checking import checked_types, fits
+from sandlab.checking import checked, checked_types, fits
 from sandlab.errors import BadInput, choice, integer, number, shown
 from sandlab.learning._engine.checkpoints import Checkpoint
 from sandlab.learning._engine.evaluation import Evaluate, evaluate, make_evaluation
@@ -29,6 +29,7 @@ from sandlab.worlds.base import Batch, World
 __all__ = ["Checkpoint", "Curriculum", "Diverged", "evaluate", "train"]
 
 
+@checked
 @dataclass(frozen=True)
 class Curriculum(World):
     """One world after another: `stages` are pairs (first step, world), in order, the first at step 0.

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from sandlab.checking import checked, sized
-from sandlab.errors import BadInput, integer, nearest, number, require
+from sandlab.errors import BadInput, integer, nearest, number, require, shown
 
 __all__ = ["Config", "Model", "build", "check_length", "configured", "seeded"]
 
@@ -122,6 +122,8 @@ class Model(nn.Module):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if "forward" in cls.__dict__:
+            cls.forward = _on_tensors(cls.__dict__["forward"])  # type: ignore[method-assign]
         init = cls.__dict__.get("__init__")
         if init in _configs:
             cls.config_class = _configs[init]
@@ -155,6 +157,18 @@ class Model(nn.Module):
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+
+def _on_tensors(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A forward pass that refuses what is not a tensor with at least one axis."""
+
+    @functools.wraps(forward)
+    def checked_forward(self: Model, *inputs: Any, **options: Any) -> Tensor:
+        if inputs and (not isinstance(inputs[0], Tensor) or inputs[0].ndim == 0):
+            raise BadInput(f"inputs must be a tensor of examples, got {shown(inputs[0])}")
+        return forward(self, *inputs, **options)
+
+    return checked_forward
 
 
 def _check_options(

@@ -80,8 +80,14 @@ def _registered() -> Iterator[tuple[str, str, Callable[[dict], object], list[str
         for name in sl.names(kind):
             thing = sl.get(kind, name)
             owner = getattr(thing, "config_class", thing) if kind == "models" else thing
-            fields = [each for each in inspect.signature(owner).parameters if each not in ("self", "args", "options")]
+            fields = _named(owner)
             yield kind, name, _maker(kind, thing), [*fields, "sample n"] if kind == "worlds" else fields
+
+
+def _named(thing: Any) -> list[str]:
+    """Parameters that can be given by name."""
+    listed = inspect.signature(thing).parameters.values()
+    return [each.name for each in listed if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
 def _maker(kind: str, thing: Any) -> Callable[[dict], object]:
@@ -147,14 +153,13 @@ def _others() -> Iterator[tuple[str, str, Callable[[dict], object], list[str]]]:
         "Curriculum": (sl.learning.Curriculum, {"stages": ((0, world),)}),
     }  # fmt: skip
     for name, (function, given) in things.items():
-        extra = [each for each in inspect.signature(function).parameters if each not in ("args", "options", "kwargs")]
-        yield "other", name, usual(function, **given), sorted({*given, *extra})
+        yield "other", name, usual(function, **given), sorted({*given, *_named(function)})
 
 
-def _recorded(model: Any, gradients: Any = False, pattern: Any = "*") -> object:
+def _recorded(model: Any, pattern: Any = "*", **options: Any) -> object:
     import sandlab as sl
 
-    with sl.record(model, pattern, gradients=gradients) as cache:
+    with sl.record(model, pattern, **options) as cache:
         return cache
 
 

@@ -43,7 +43,7 @@ def ngram_estimator(
 
     Source: Varre, Yüce and Flammarion 2025, §4.1, equations (8) and (10).
     """
-    integer("order", order, low=0)
+    integer("order", order, low=0, high=256)
     integer("length", length, low=1)
     heads = max(order, 1) if heads is None else integer("heads", heads, low=max(order, 0))
     lags = range(1, order + 1)

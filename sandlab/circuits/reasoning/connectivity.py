@@ -32,8 +32,8 @@ def repeated_squaring(
 
     Source: Merrill and Sabharwal 2024, "A little depth goes a long way".
     """
-    integer("vertices", vertices, low=2)
-    integer("edges", edges, low=1)
+    integer("vertices", vertices, low=2, high=256)
+    integer("edges", edges, low=1, high=100_000)
     rounds = (vertices - 1).bit_length() if squarings is None else integer("squarings", squarings, low=0)
     circuit, size = CircuitBuilder(2 * vertices**2 + vertices, edges + vertices + 1), vertices
     letters = _letters(size)

@@ -114,6 +114,7 @@ def balance_gap(scores: Float[Tensor, "key query"], types: int, depth: int) -> f
     Zero is the balance condition on attention alone: score(open) − score(close) does not depend on the closing query.
     Queries are closing brackets that leave at least one bracket open (levels 2…D).
     """
+    require(types * depth <= len(scores), "types times depth", types * depth, f"at most the {len(scores)} keys")
     pairs = [(kind, level) for kind in range(types) for level in range(1, depth + 1)]
     opens = torch.tensor([pair_code(kind, level, depth) for kind, level in pairs])
     queries = torch.tensor([pair_code(kind, level, depth) + 1 for kind, level in pairs if level >= 2])
