@@ -168,6 +168,7 @@ def latency(results: Results) -> Figure:
     for place, name in enumerate(DECODERS):
         axis.plot(results.lengths, 1000 * np.median(results.seconds[:, place], -1), marker="o", label=name)
     axis.set(xscale="log", yscale="log", xlabel="tokens of the translation", ylabel="median latency (milliseconds)")
+    axis.minorticks_off()
     axis.set_xticks(results.lengths, [str(length) for length in results.lengths])
     axis.legend(fontsize=8)
     return figure

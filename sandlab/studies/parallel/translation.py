@@ -199,7 +199,9 @@ def quality_against_passes(results: Results) -> Figure:
         reference = results.of("autoregressive", metric)
         figures.band(axis, STEPS, np.repeat(reference[:, None], len(STEPS), 1), "autoregressive, raw data")
         axis.set(xlabel="refinement passes (T)", ylabel=f"share of {words}")
-        axis.set(xscale="log", xticks=STEPS, xticklabels=[str(step) for step in STEPS], ylim=(-0.03, 1.03))
+        axis.set(xscale="log")
+        axis.minorticks_off()
+        axis.set(xticks=STEPS, xticklabels=[str(step) for step in STEPS], ylim=(-0.03, 1.03))
     axes[0].legend(loc="lower right")
     return figure
 
