@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import choice, integer, require
 from sandlab.learning.experiment import Snapshot
+from sandlab.models.attention import Attention
 from sandlab.registry import register
 from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar
 
@@ -142,18 +144,54 @@ class NgramDependence:
         return {"robust": found[:, 0], "close": found[:, 1]}
 
     def _member(self, model: nn.Module, clean: Tensor, lengths: Tensor, vocab: int, mask: int | None) -> np.ndarray:
-        predict, result = model_probs(model), np.full((2, len(self.ns)), np.nan)
-        for column, n in enumerate(self.ns):
-            values: list[list[Tensor]] = [[], []]
-            for place in self.places:
-                rows = lengths > place + (1 if mask is not None else 0)
-                if place < clean.shape[1] and rows.any():
-                    given = (predict, clean[rows], place, n)
-                    for kept, measure in zip(values, (robustness, closeness)):
-                        kept.append(measure(*given, vocab=vocab, mask=mask, tv=self.tv))
-            for row, kept in enumerate(values):
-                result[row, column] = float(torch.cat(kept).median()) if kept else np.nan
+        predict, values = _Remembering(model_probs(_fused(model))), _Lists()
+        for place in self.places:
+            rows = lengths > place + (1 if mask is not None else 0)
+            if place >= clean.shape[1] or not rows.any():
+                continue
+            predict.forget()
+            given = clean[rows]
+            for column, n in enumerate(self.ns):
+                for row, measure in enumerate((robustness, closeness)):
+                    found = measure(predict, given, place, n, vocab=vocab, mask=mask, tv=self.tv)
+                    values[row, column].append(found)
+        result = np.full((2, len(self.ns)), np.nan)
+        for (row, column), kept in values.items():
+            result[row, column] = float(torch.cat(kept).median())
         return result
+
+
+class _Lists(defaultdict[tuple[int, int], list[Tensor]]):
+    """Lists by row and column."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
+class _Remembering:
+    """Predictions that are asked for again (the same masked sentences for every n) are computed once."""
+
+    def __init__(self, predict: Predict) -> None:
+        self.predict = predict
+        self.known: list[tuple[Tensor, Tensor]] = []
+
+    def forget(self) -> None:
+        self.known = []
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        for seen, found in self.known:
+            if torch.equal(seen, inputs):
+                return found
+        self.known.append((inputs, self.predict(inputs)))
+        return self.known[-1][1]
+
+
+def _fused(model: nn.Module) -> nn.Module:
+    """On a GPU with the fused attention kernel: nothing inside is recorded here."""
+    for part in model.modules():
+        if isinstance(part, Attention) and next(model.parameters()).is_cuda:
+            part.fused = True
+    return model
 
 
 def _is_causal(snapshot: Snapshot) -> bool:

@@ -130,6 +130,9 @@ def teach(course: Course, lab: Lab) -> Taught:
     runs = lab.train(teacher, label=f"{course.name}: teachers")
     store = CheckpointStore.of(runs, course.teacher.model)
     students = {budget: for_steps(course.student, budget) for budget in {*course.budgets, course.two_shot_budget} - {0}}
+    # Final probes are long: only the largest budget's students are probed.
+    bare = {budget: replace(each, final=()) for budget, each in students.items() if budget != course.budgets[-1]}
+    students |= bare
     found = _labels(course, lab, students) if "labels" in course.methods else {}
     keys, lessons = _lessons(course, teacher, store, students)
     taught = distil(lab, lessons, [store] * len(lessons), label=f"{course.name}: students")

@@ -68,14 +68,15 @@ QUICK = Settings(
         budgets=(400,), shots=4, kappa=0.5, methods=("labels", "one-shot", "progressive"),
     )
 )  # fmt: skip
+CURVE = NgramDependence(ns=(3, 5), places=(60, 150, 240), examples=64, tv="l1")
 CANDIDATES = (400, 800, 1000, 1200, 1600, 2000, 3000, 4000, 5000, 6000, 7000)
 PUBLISHED = MaskedGrammar("cfg3b")
 FULL = Settings(
     course(
-        PUBLISHED, (32, 8), 4, 0.1, NgramDependence(tv="l1"), steps=8000, batch_size=512, lr=5e-3, seeds=3, evals=40,
+        PUBLISHED, (32, 8), 4, 0.1, CURVE, steps=8000, batch_size=512, lr=5e-3, seeds=3, evals=40,
         eval_examples=1024, precision="bf16", budgets=(2000, 4000, 8000, 16_000), shots=8, kappa=1.0,
         two_shot=tuple((step, each) for step in CANDIDATES for each in (500, 1000, 1500, 2000)), two_shot_budget=4000,
-        teacher_budgets=(2000, 4000, 8000, 16_000), final=(NonterminalProbe(),),
+        teacher_budgets=(2000, 4000, 8000, 16_000), final=(NonterminalProbe(train=25_600, heads=16, width=256),),
     ),
     heads=(8, 16),
 )  # fmt: skip

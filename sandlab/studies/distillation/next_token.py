@@ -44,7 +44,11 @@ def boundary_course(name: str, world: BoundaryGrammar, heads: tuple[int, int], *
     if not quick:
         size = {"steps": 8000, "batch_size": 512, "lr": 2.5e-3, "seeds": 3, "evals": 40, "eval_examples": 1024}
     layers, dropout = (2, 0.0) if quick else (4, 0.1)
-    probe = NgramDependence(ns=(3, 5), places=(8, 14), examples=64) if quick else NgramDependence()
+    probe = (
+        NgramDependence(ns=(3, 5), places=(8, 14), examples=64)
+        if quick
+        else NgramDependence(ns=(3, 5), places=(60, 150), examples=64)
+    )
     teacher, student = (
         courses.recipe(world, gpt2(world.vocab, world.length, each, layers=layers, dropout=dropout), **size)  # type: ignore[arg-type]
         for each in heads
