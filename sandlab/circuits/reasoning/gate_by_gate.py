@@ -37,8 +37,8 @@ def gate_by_gate(world: CircuitEvaluation, *, sharpness: float = 60.0) -> LegoTr
         for weight in model.parameters():
             weight.zero_()
         model.embedding.weight[:, : world.vocab] = torch.eye(world.vocab)
-        _fetch_gate(model.layers[0].attention, world, size, sharpness)  # type: ignore[attr-defined]
-        _fetch_bits(model.layers[1].attention, world, size, sharpness)  # type: ignore[attr-defined]
+        _fetch_gate(model.layers[0].attention, world, size, sharpness)
+        _fetch_bits(model.layers[1].attention, world, size, sharpness)
         _look_up_gate(model, world, size)
         _read_out(model, world, size)
     return model
@@ -85,6 +85,7 @@ def _fetch_bits(attention: ClauseAttention, world: CircuitEvaluation, size: int,
 def _look_up_gate(model: LegoTransformer, world: CircuitEvaluation, size: int) -> None:
     """A unit for each (type, a, b), on when all three are there; it adds the gate's value to slot 1."""
     block = model.layers[1]
+    assert block.up_proj.bias is not None
     for unit, (kind, first, second) in enumerate((k, a, b) for k in range(len(GATES)) for a in (0, 1) for b in (0, 1)):
         result = list(GATES.values())[kind][2 * first + second]
         coordinates = (
@@ -92,9 +93,9 @@ def _look_up_gate(model: LegoTransformer, world: CircuitEvaluation, size: int) -
             _slot(2, size) + world.first_value + first,
             _slot(3, size) + world.first_value + second,
         )
-        block.up_proj.weight[unit, list(coordinates)] = 1.0  # type: ignore[attr-defined]
-        block.up_proj.bias[unit] = -2.0  # type: ignore[attr-defined]
-        block.down_proj.weight[_slot(1, size) + world.first_value + result, unit] = 1.0  # type: ignore[attr-defined]
+        block.up_proj.weight[unit, list(coordinates)] = 1.0
+        block.up_proj.bias[unit] = -2.0
+        block.down_proj.weight[_slot(1, size) + world.first_value + result, unit] = 1.0
 
 
 def _read_out(model: LegoTransformer, world: CircuitEvaluation, size: int) -> None:

@@ -14,6 +14,7 @@ from sandlab.learning._engine.precision import computing
 from sandlab.learning.experiment import Snapshot
 from sandlab.learning.population import Population
 from sandlab.lenses.predictions import evaluating
+from sandlab.lenses.reasoning.answers import answer_accuracy
 from sandlab.models.hooks import record
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
@@ -177,8 +178,6 @@ class ContextRot:
     examples: int = 200
 
     def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        from sandlab.lenses.reasoning.answers import answer_accuracy
-
         right, spread = [], []
         for count in self.unrelated:
             world, draws = _lego(snapshot).fresh(length=self.length, unrelated=count), snapshot.rng(11, "rot", count)

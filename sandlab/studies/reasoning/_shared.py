@@ -105,9 +105,15 @@ class PairRuns:
 def trained_pair(settings: Pair, lab: Any) -> PairRuns:
     """Train both tasks (once for all studies that share the settings)."""
     first, second = lab.train([settings.cyclic, settings.symmetric], label="LEGO runs", weights=True)
-    names = tuple(str(each.world.action) for each in (settings.cyclic, settings.symmetric))
+    names = tuple(action_name(each) for each in (settings.cyclic, settings.symmetric))
     stripped = [replace(each, weights=None) for each in (first, second)]
     return PairRuns(stripped[0], stripped[1], tested_lengths(settings.cyclic), (names[0], names[1]))
+
+
+def action_name(given: Experiment) -> str:
+    """The action of an experiment's chains."""
+    assert isinstance(given.world, Lego)
+    return given.world.group_action.name
 
 
 def tested_lengths(given: Experiment) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ spoilt, the less is gained at twice the stage's length.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -59,8 +59,6 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    from dataclasses import replace
-
     stages = {f"{noise:g}": (replace(settings.stage, noise=noise),) for noise in settings.noises}
     return Results(train_chains(lab, settings.start, stages), settings.noises)
 

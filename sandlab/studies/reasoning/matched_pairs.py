@@ -8,7 +8,7 @@ points). Figures state the rate beside every task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -62,10 +62,8 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    from dataclasses import replace
-
     found = lab.train(list(settings.tasks), label="matched tasks", weights=True)
-    names = [str(each.world.action) for each in settings.tasks]  # type: ignore[attr-defined]
+    names = [shared.action_name(each) for each in settings.tasks]
     runs = {name: replace(each, weights=None) for name, each in zip(names, found)}
     return Results(runs, shared.tested_lengths(settings.tasks[0]))
 

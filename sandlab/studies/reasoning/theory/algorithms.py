@@ -10,7 +10,7 @@ variables.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -95,8 +95,6 @@ class EndResult:
 
 def end_to_end(job: EndToEnd) -> EndResult:
     """Train neurons, then attention stage by stage; test each stage at its length and at twice it."""
-    from dataclasses import replace
-
     plan = replace(job.features, seed=job.seed)
     descent = train_features(plan)
     model = ReducedLego(
@@ -164,8 +162,6 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    from dataclasses import replace
-
     seeds = range(settings.seeds)
     first = [EndToEnd(settings.cyclic, 1, True, steps=settings.steps, seed=seed) for seed in seeds]
     second = [EndToEnd(settings.symmetric, settings.stages, False, steps=settings.steps, seed=seed) for seed in seeds]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.reasoning.reduced import Descent, ReducedLego
+from sandlab.learning.reasoning.reduced import Descent, ReducedLego, enumerate_chains
 from sandlab.studies.claims import Exact
 from sandlab.studies.reasoning._shared import SOURCE
 from sandlab.studies.study import Lab, Study
@@ -140,10 +141,6 @@ def stages(results: Results) -> Figure:
 @study.figure
 def portrait(results: Results) -> Figure:
     """Loss contours and the descent direction over (β₃, β₄)."""
-    import torch
-
-    from sandlab.learning.reasoning.reduced import enumerate_chains
-
     model, chains = ReducedLego("C6"), enumerate_chains("C6", 2)
     grid = np.linspace(0, 2.2, 23)
     loss, field = np.zeros((23, 23)), np.zeros((23, 23, 2))

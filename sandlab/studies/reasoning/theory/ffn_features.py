@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import matplotlib
 import numpy as np
+import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.circuits.reasoning.ideal import ValueFeatures
 from sandlab.learning.reasoning.features import FeatureDescent, FeatureTraining, train_features
 from sandlab.lenses.reasoning.features import (
     FeatureReport,
@@ -196,11 +200,7 @@ def features(results: Results) -> Figure:
     return figure
 
 
-def _draw_growth(axis, run: Run) -> None:  # type: ignore[no-untyped-def]
-    import torch
-
-    from sandlab.circuits.reasoning.ideal import ValueFeatures
-
+def _draw_growth(axis: Axes, run: Run) -> None:
     order, descent = curriculum_order(run.descent.initial, run.plan.action), run.descent
     kept = zip(descent.kept_actions, descent.kept_values)
     strength = np.stack(
@@ -209,8 +209,6 @@ def _draw_growth(axis, run: Run) -> None:  # type: ignore[no-untyped-def]
             for a, v in kept
         ]
     )
-    import matplotlib
-
     shades = matplotlib.colormaps["cividis"](np.linspace(0, 0.9, len(order)))
     for shade, (j, r, y) in zip(shades, order):
         axis.plot(descent.kept_steps, strength[:, j, r, y], color=shade, linewidth=1, linestyle="-")
@@ -218,7 +216,7 @@ def _draw_growth(axis, run: Run) -> None:  # type: ignore[no-untyped-def]
     axis.set(title=f"{run.plan.action}: V by predicted rank", xlabel="step", ylabel="V of the right pair")
 
 
-def _draw_cancelling(axis, run: Run) -> None:  # type: ignore[no-untyped-def]
+def _draw_cancelling(axis: Axes, run: Run) -> None:
     descent, action = run.descent, named_action(run.plan.action)
     j, r, y = curriculum_order(descent.initial, run.plan.action)[0]
     pairs = (descent.kept_actions[:, j, r, :, None] + descent.kept_values[:, j, r, None, :]) / 2

@@ -19,7 +19,7 @@ from sandlab import figures
 from sandlab.learning.reasoning.reduced import ReducedLego, attention_left_over, sample_chains
 from sandlab.lenses.reasoning.horizon import solved_chains
 from sandlab.random import rng
-from sandlab.studies.claims import Mean
+from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.reasoning._shared import SOURCE
 from sandlab.studies.study import Lab, Rows, Study
 
@@ -130,8 +130,6 @@ def not_eightfold(results: Results) -> list[float]:
 
     Share of solved chains of length 8L after the last stage; refused where not even L is solved.
     """
-    from sandlab.studies.claims import NotMeasured
-
     if min(float(each.accuracy[:, 0].min()) for each in results.of("S3")) < 0.5:
         raise NotMeasured("no stage learnt its own length")
     return [float(each.accuracy[-1, 3]) for each in results.of("S3")]
@@ -143,8 +141,6 @@ def loose_teacher_fails(results: Results) -> list[float]:
 
     Share of solved chains of twice the length after the last stage; refused where the first stage fails already.
     """
-    from sandlab.studies.claims import NotMeasured
-
     if min(float(each.accuracy[0, 0]) for each in results.loose) < 0.5:
         raise NotMeasured("the first stage learnt nothing")
     return [float(each.accuracy[-1, 1]) for each in results.loose]

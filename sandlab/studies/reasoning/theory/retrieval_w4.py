@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.reasoning.features import RetrievalDescent, RetrievalTraining, train_retrieval
 from sandlab.lenses.reasoning.features import RetrievalReport, retrieval_growth
-from sandlab.studies.claims import Mean
+from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.reasoning._shared import SOURCE
 from sandlab.studies.study import Lab, Study
 
@@ -85,8 +85,6 @@ def other_slots_stay_small(results: Results) -> list[float]:
 
     Largest change in blocks 3 and 4 over the mean diagonal.
     """
-    from sandlab.studies.claims import NotMeasured
-
     if min(each.descent.accuracy for each in results.runs) < 0.5:
         raise NotMeasured("nothing was learnt")
     return [max(each.report.others["consumed"], each.report.others["answered"]) for each in results.runs]
