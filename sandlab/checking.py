@@ -45,7 +45,7 @@ def checked(thing: Thing) -> Thing:
     """A function, or a class by its constructor, whose arguments are checked against their annotations."""
     if isinstance(thing, type):
         init = thing.__init__
-        if not getattr(init, "__checked__", False) and "__init__" in thing.__dict__:
+        if not getattr(init, "__checked__", False) and init is not object.__init__:
             thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing)  # type: ignore[method-assign,misc]
         return thing
     return _guard(thing, thing.__name__) if isinstance(thing, types.FunctionType) else thing  # type: ignore[return-value]
@@ -96,8 +96,17 @@ def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) 
         value = given.get(field)
         plain = type(value).__module__.partition(".")[0] in _PLAIN_MODULES and not isinstance(value, type)
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
-        if not simple and field in given and plain and not whole and not callable(value) and not fits(hint, value):
+        judged = plain and not callable(value) and not (whole and _takes_rows(hint))
+        if not simple and field in given and judged and not fits(hint, value):
             raise BadInput(_refusal(field, hint, value))
+
+
+def _takes_rows(hint: Any) -> bool:
+    """Whether an annotation speaks of lists, dictionaries or arrays."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_takes_rows(option) for option in typing.get_args(hint))
+    arrays = getattr(hint, "__name__", "") in ("Tensor", "ndarray") or hasattr(hint, "dims")
+    return arrays or typing.get_origin(hint) is not None or hint in (tuple, list, dict, set)
 
 
 def _bind(
@@ -127,7 +136,8 @@ def _explain(
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
-    blamed = [field for field, value in given.items() if value is getattr(problem, "obj", problem)]
+    stored = vars(given["self"]) if "self" in given and hasattr(given["self"], "__dict__") else {}
+    blamed = [field for field, value in {**given, **stored}.items() if value is getattr(problem, "obj", problem)]
     if blamed and isinstance(problem, AttributeError) and values:  # of the right kind, and yet not the right one
         raise BadInput(f"{name} cannot work with this {blamed[0]}: {text}") from problem
     untyped = any(_open(hint) for field, hint, _ in plan if field in given and field != "self")

@@ -76,7 +76,7 @@ class ToyTranslation(TranslationWorld):
             integer("words", count, low=0)
         require(len(self.words) == 5 and sum(self.words) >= 4, "words", self.words, "five counts, at least 4 words")
         integer("shortest", self.shortest, low=2)
-        integer("longest", self.longest, low=self.shortest)
+        integer("longest", self.longest, low=self.shortest, high=1000)
         integer("clauses", self.clauses, low=0)
         for name in ("order", "synonym", "particle"):
             number(name, getattr(self, name), low=0.0, high=1.0)
