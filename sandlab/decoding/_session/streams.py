@@ -11,6 +11,8 @@ __all__ = ["Streams"]
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed 64-bit number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
+_ALL = 2**64 - 1
+_FEW = 16
 
 
 class Streams:
@@ -34,7 +36,18 @@ class Streams:
     def uniform(self, rows: Int[Tensor, "some"]) -> Float[Tensor, "some"]:
         """The next number in [0, 1) of each of these rows (float64)."""
         self.drawn[rows] += 1
+        if len(rows) <= _FEW and rows.device.type == "cpu":
+            pairs = zip(self.keys[rows].tolist(), self.drawn[rows].tolist())
+            return torch.tensor([_unit(key + drawn * _GOLDEN) for key, drawn in pairs], dtype=torch.float64)
         return to_unit(mix(self.keys[rows] + self.drawn[rows] * _GOLDEN))
+
+
+def _unit(z: int) -> float:
+    """`to_unit(mix(z))` of one number: for a few of them tensors cost more than they save."""
+    z &= _ALL
+    z = ((z ^ (z >> 30)) * (_FIRST & _ALL)) & _ALL
+    z = ((z ^ (z >> 27)) * (_SECOND & _ALL)) & _ALL
+    return ((z ^ (z >> 31)) >> 11) * 2.0**-53
 
 
 def mix(z: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:

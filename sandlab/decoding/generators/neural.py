@@ -106,6 +106,10 @@ class CachedGenerator(Generator):
             raise BadInput("the generator was not started for this batch: call generator.start(strings, capacity)")
         if int(lengths.min()) < 1:
             raise BadInput("a network needs at least one token to predict from: begin prompts with a start token")
+        if self._grown_by_one(tokens, lengths, rows):
+            self.evaluations += len(rows)
+            self._read(self._widened(tokens), lengths, rows, lengths - 1)
+            return
         tokens, common = self._shared(tokens, lengths, rows)
         stale = (common < lengths) | (self.read_lengths[rows] != lengths)
         if not bool(stale.any()):
@@ -116,6 +120,24 @@ class CachedGenerator(Generator):
         self._read(tokens[first], lengths[first], rows[first], common[first])
         if len(first) < len(rows):
             self._copy(rows, rows[first][twin])
+
+    def _grown_by_one(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> bool:
+        """Whether all rows have one length and one token more than they had: the common case, seen at a glance."""
+        size = int(lengths[0])
+        return (
+            len(rows) == len(self.read_lengths)
+            and size > 1
+            and bool(((lengths == size) & (self.read_lengths == size - 1)).all())
+            and torch.equal(rows, _here(rows))
+            and torch.equal(tokens[:, : size - 1], self.read_tokens[:, : size - 1])
+        )
+
+    def _widened(self, tokens: Tensor) -> Tensor:
+        """The tokens at the cache's width."""
+        width = self.read_tokens.shape[1]
+        if tokens.shape[1] >= width:
+            return tokens[:, :width]
+        return nn.functional.pad(tokens, (0, width - tokens.shape[1]))
 
     def _twins(self, tokens: Tensor, lengths: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
         """Rows to read, and for every row the number of the one that reads the same from the beginning."""
@@ -141,9 +163,8 @@ class CachedGenerator(Generator):
 
     def _shared(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens at the cache's width, and how many of them each row has read already."""
-        width = self.read_tokens.shape[1]
-        tokens = nn.functional.pad(tokens, (0, max(width - tokens.shape[1], 0)))[:, :width]
-        place = torch.arange(width, device=tokens.device)
+        tokens = self._widened(tokens)
+        place = torch.arange(tokens.shape[1], device=tokens.device)
         known = (tokens == self.read_tokens[rows]) & (place < self.read_lengths[rows].unsqueeze(1))
         return tokens, torch.minimum(known.long().cumprod(1).sum(1), lengths)
 
@@ -273,7 +294,9 @@ def _classes(model: nn.Module) -> int:
 
 def _at(values: Tensor, last: Tensor | None) -> Tensor:
     """The values at one position of each row; None: all of them."""
-    return values if last is None else values[_here(last), last]
+    if last is None or values.shape[1] == 1:
+        return values if last is None else values[:, 0]
+    return values[_here(last), last]
 
 
 def _here(rows: Tensor) -> Int[Tensor, "row"]:

@@ -123,7 +123,9 @@ def test_every_query_asks_for_one_law_and_only_a_new_prefix_costs_a_pass(decoder
     for row, prefix in generator.asked:
         passes += last.get(row) != prefix
         last[row] = prefix
-    assert generator.evaluations == passes
+    # Tokens that were forced are scored in one pass at the end, for which the row may have to go back to their first.
+    forced = int((done.counters["forced"] > 0).sum())
+    assert passes <= generator.evaluations <= passes + 2 * forced
 
 
 def held(generator: ModelGenerator) -> int:

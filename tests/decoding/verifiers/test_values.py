@@ -31,15 +31,28 @@ def rollouts(n: int = 600) -> tuple[ModelGenerator, Rollouts]:
 
 
 def test_a_value_is_the_share_of_continuations_that_end_well():
-    generator, found = rollouts()
+    generator, found = rollouts(2000)
     assert 0.1 < found.success < 0.95
     trained = train_value(generator, found, POINT, rng=sl.rng(1))
     assert trained.calibration_error < 0.12 and trained.quality.area > 0.65
     value = ValueFunction(generator, POINT, trained.network, few_ones)
-    generator.start(2, LENGTH)
-    good, bad = torch.tensor([[0, 2, 3, 2, 3, 2]]), torch.tensor([[0, 1, 1, 1, 1, 2]])
-    both = value.value(torch.cat([good, bad]), torch.tensor([6, 6]), torch.arange(2))
-    assert float(both[0]) > 0.5 > float(both[1])
+    # The model's own prefixes with four tokens to come, against the sum over all 4⁴ endings.
+    done = sl.decoding.Temperature().generate(generator, [[0]] * 60, max_new=LENGTH - 5, rng=sl.rng(2))
+    tokens = done.tokens[:, : LENGTH - 4]
+    generator.start(60, LENGTH)
+    ours = value.value(tokens, torch.full((60,), LENGTH - 4), torch.arange(60))
+    true = torch.tensor([chance_of_success(generator.model, row) for row in tokens])
+    assert float(torch.corrcoef(torch.stack([ours, true]))[0, 1]) > 0.5
+
+
+def chance_of_success(model: Transformer, prefix: torch.Tensor) -> float:
+    """P(few ones | prefix) by enumeration."""
+    endings = torch.cartesian_prod(*[torch.arange(4)] * 4)
+    strings = torch.cat([prefix.expand(len(endings), -1), endings], 1)
+    with torch.no_grad():
+        law = model(strings[:, :-1]).double().log_softmax(-1)[:, -4:]
+    weights = law.gather(2, endings.unsqueeze(-1)).sum((1, 2)).exp()
+    return float((weights * few_ones(strings, torch.full((len(strings),), LENGTH))).sum())
 
 
 def test_complete_strings_are_judged_exactly_whatever_the_network_says():
