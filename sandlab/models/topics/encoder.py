@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from sandlab.errors import require
+from sandlab.models._parts.cache import KeyValueCache
 from sandlab.models.base import check_length, configured
 from sandlab.models.hooks import record
 from sandlab.models.transformer import Transformer, TransformerConfig
@@ -57,7 +59,11 @@ class MaskedEncoder(Transformer):
                 for part in (layer.attention.key, layer.attention.query, layer.attention.value):
                     nn.init.normal_(part.weight, std=config.attention_std)
 
-    def forward(self, inputs: Int[Tensor, "*lead time"], cache: None = None) -> Float[Tensor, "*lead read outputs"]:
+    def forward(
+        self, inputs: Int[Tensor, "*lead time"], cache: KeyValueCache | None = None
+    ) -> Float[Tensor, "*lead read outputs"]:
+        """Logits of every position, or of the marked ones. An encoder has no cache."""
+        require(cache is None, "cache", cache, "None", "an encoder sees the tokens that follow")
         check_length(inputs.shape[-1], self.config.length)
         x = self.embed_tokens(inputs % self.config.vocab)
         for layer in self.layers:
