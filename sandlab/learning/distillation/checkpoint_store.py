@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sandlab.errors import BadInput, number
+from sandlab.files import write_atomic
 from sandlab.learning.experiment import Runs, Snapshot
 from sandlab.models.base import Config, Model, build
 
@@ -100,17 +101,14 @@ class CheckpointStore:
 
     def save(self, folder: str | Path) -> Path:
         """Write a file of weights per checkpoint; those that are there already are not written again."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
         for step in self.steps:
             file = path / f"{step}.safetensors"
             if not file.exists():
-                part = path / f"{step}.part"
-                save_file({name: value.contiguous() for name, value in self.at(step).items()}, str(part))
-                part.replace(file)
-        (path / "seeds.json").write_text(json.dumps(list(self.seeds)))
+                write_atomic(file, save({name: value.contiguous() for name, value in self.at(step).items()}))
+        write_atomic(path / "seeds.json", json.dumps(list(self.seeds)).encode())
         return path
 
     @classmethod

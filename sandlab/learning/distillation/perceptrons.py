@@ -7,6 +7,7 @@ CUDA graph and replayed.
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sandlab.errors import integer, number
+from sandlab.files import write_atomic
 from sandlab.learning._engine.scratch import scratch_file
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore, soften
 from sandlab.learning.distillation.lesson_plans import LessonPlan
@@ -225,12 +227,11 @@ class _Run:
     def _write(self) -> None:
         if self.path is None or time.monotonic() - self.written < _SECONDS:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         state = {"weights": [value.cpu() for value in self.stack.tensors()], "curves": self.curves, "saved": self.saved}
         state |= {"rngs": [each.get_state() for each in self.data.rngs], "done": self.done, "learnt": self.learnt}
-        part = self.path.with_suffix(".part")
-        torch.save(state, part)
-        part.replace(self.path)
+        written = io.BytesIO()
+        torch.save(state, written)
+        write_atomic(self.path, written.getvalue())
         self.written = time.monotonic()
 
 
