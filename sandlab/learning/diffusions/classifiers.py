@@ -136,9 +136,14 @@ class KernelEstimate:
 
     def on_grid(self, x: Float[np.ndarray, " cell"], width: float) -> Float[np.ndarray, "cell cell"]:
         """Masses of cells: row z, column z′; rows sum to the mass of the estimate, not to 1."""
-        z, later = (np.broadcast_to(each[..., None], (len(x), len(x), 1)) for each in (x[:, None], x[None, :]))
-        return np.exp(self.log_density(z, later)) * width
+        return np.exp(self._logs(x)) * width
 
     def normalised(self, x: Float[np.ndarray, " cell"], width: float) -> Float[np.ndarray, "cell cell"]:
-        raw = self.on_grid(x, width)
+        """The same with rows that sum to 1; a logit that is huge somewhere does no harm."""
+        logs = self._logs(x)
+        raw = np.exp(logs - logs.max(1, keepdims=True))
         return raw / raw.sum(1, keepdims=True)
+
+    def _logs(self, x: np.ndarray) -> Float[np.ndarray, "cell cell"]:
+        z, later = (np.broadcast_to(each[..., None], (len(x), len(x), 1)) for each in (x[:, None], x[None, :]))
+        return self.log_density(z, later)

@@ -72,7 +72,7 @@ def test_claims_of_the_networks() -> None:
     metrics |= {f"ck_error_{n}": level[:2] for n in log_cosh.CHAPMAN}
     exact = {"linear Gaussian": 0.0137, "stationary law": 0.0495, "one Euler step": 0.2768}
     fine = log_cosh.Results(metrics, exact, 0.2254, np.ones((2, 75, 75)), 0.1 * level[0], {"stationary law": 1.0})
-    poor = {name: 100 * values for name, values in metrics.items()}
+    poor = {name: 1000 * values for name, values in metrics.items()}
     upside = dict(zip(exact, reversed(exact.values())))
     check(log_cosh.study, fine, replace(fine, metrics=poor, baselines=upside, plane=20 * level[0]))
 
