@@ -47,7 +47,7 @@ class Results:
 
 MODEL = TransformerConfig(vocab=3, length=8, layers=1, heads=1, width=8, dropout=0.1)
 QUICK = Settings(Experiment(WORLD, MODEL, Training(steps=30, batch_size=8, lr=1e-2), seeds=4))
-study = Study("toy/trained", title="Losses fall", source="None", quick=QUICK, full=QUICK)
+study = Study("bits/trained", title="Losses fall", source="None", quick=QUICK, full=QUICK)
 
 
 @study.collect
