@@ -15,83 +15,31 @@ Source: Yang and Chiang 2024, "Counting like transformers".
 
 from __future__ import annotations
 
-import ast
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from sandlab.errors import BadInput, integer, require
+from sandlab.circuits.expressivity._crasp_nodes import (
+    And,
+    Choice,
+    Count,
+    Formula,
+    Letter,
+    Linear,
+    Node,
+    Not,
+    Truth,
+    depth_of,
+    walk,
+)
+from sandlab.circuits.expressivity._crasp_text import parse
+from sandlab.errors import integer, require
 
 __all__ = ["CRasp", "all_words", "first_difference"]
-
-
-@dataclass(frozen=True)
-class Letter:
-    """Q_a(i): the letter here is a."""
-
-    symbol: str
-
-
-@dataclass(frozen=True)
-class Truth:
-    value: bool
-
-
-@dataclass(frozen=True)
-class Not:
-    inner: Formula
-
-
-@dataclass(frozen=True)
-class And:
-    parts: tuple[Formula, ...]
-
-
-@dataclass(frozen=True)
-class Count:
-    """#[j ≤ i] P(j)"""
-
-    inner: Formula
-
-
-@dataclass(frozen=True)
-class Choice:
-    """`yes` where the condition holds, else `no`."""
-
-    condition: Formula
-    yes: Linear
-    no: Linear
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Σ coefficient · term + constant."""
-
-    terms: tuple[tuple[Count | Choice, int], ...] = ()
-    constant: int = 0
-
-    def plus(self, other: Linear, factor: int = 1) -> Linear:
-        merged = dict(self.terms)
-        for term, weight in other.terms:
-            merged[term] = merged.get(term, 0) + factor * weight
-        kept = tuple((term, weight) for term, weight in merged.items() if weight)
-        return Linear(kept, self.constant + factor * other.constant)
-
-
-@dataclass(frozen=True)
-class AtLeastZero:
-    """The number is not negative; every comparison of whole numbers becomes one of these or two."""
-
-    number: Linear
-
-
-Formula: TypeAlias = "Letter | Truth | Not | And | AtLeastZero"
-Node: TypeAlias = "Formula | Count | Choice | Linear"
 
 
 @dataclass(frozen=True)
@@ -107,14 +55,14 @@ class CRasp:
     accept: Formula = field(init=False, default=Truth(True), repr=False)
 
     def __post_init__(self) -> None:
-        letters, accept = _parse(self.text)
+        letters, accept = parse(self.text)
         object.__setattr__(self, "letters", letters)
         object.__setattr__(self, "accept", accept)
 
     @cached_property
     def nodes(self) -> list[Node]:
         """Every operation of the program, each once, inner ones first."""
-        return list(dict.fromkeys(_walk(self.accept)))
+        return list(dict.fromkeys(walk(self.accept)))
 
     @property
     def operations(self) -> int:
@@ -124,7 +72,7 @@ class CRasp:
     @property
     def depth(self) -> int:
         """How deeply counts are nested."""
-        return _depth(self.accept)
+        return depth_of(self.accept)
 
     def run(self, tokens: Int[np.ndarray, "word time"]) -> Bool[np.ndarray, "word time"]:
         """The answer at every position: whether the word up to there is accepted. Tokens are indices of letters."""
@@ -203,164 +151,3 @@ def first_difference(program: CRasp, language: Callable[[str], bool], longest: i
             if bool(accepted) != language(word):
                 return word
     return None
-
-
-# ---------------------------------------------------------------------- parsing
-
-
-def _parse(text: str) -> tuple[str, Formula]:
-    try:
-        lines = ast.parse(text).body
-    except SyntaxError as problem:
-        raise BadInput(f"line {problem.lineno} of the program cannot be read: {problem.msg}") from None
-    if not lines:
-        raise BadInput('an empty program: begin with letters = "…" and end with accept = …')
-    names: dict[str, Formula | Linear] = {}
-    letters = ""
-    for line in lines:
-        name, value = _assignment(line)
-        if name == "letters":
-            letters = _letters(value)
-            continue
-        if not letters:
-            raise BadInput('a program begins with its alphabet: letters = "01"')
-        names[name] = _Reader(letters, names).read(value)
-    if not names:
-        raise BadInput("a program ends with its answer: accept = …")
-    last = list(names.values())[-1]
-    if isinstance(last, Linear):
-        raise BadInput(f"the last line {list(names)[-1]!r} is a number: the answer of a program is true or false")
-    return letters, last
-
-
-def _assignment(line: ast.stmt) -> tuple[str, ast.expr]:
-    if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-        return line.targets[0].id, line.value
-    raise BadInput(f"line {line.lineno} is not of the form name = expression")
-
-
-def _letters(value: ast.expr) -> str:
-    if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
-        require(len(set(value.value)) == len(value.value), "letters", value.value, "different letters")
-        return value.value
-    raise BadInput('letters must be a text of different letters, such as "ab"')
-
-
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Linear, Linear], Formula]] = {
-    ast.GtE: lambda a, b: AtLeastZero(a.plus(b, -1)),
-    ast.LtE: lambda a, b: AtLeastZero(b.plus(a, -1)),
-    ast.Gt: lambda a, b: AtLeastZero(a.plus(b, -1).plus(Linear(constant=-1))),
-    ast.Lt: lambda a, b: AtLeastZero(b.plus(a, -1).plus(Linear(constant=-1))),
-    ast.Eq: lambda a, b: And((AtLeastZero(a.plus(b, -1)), AtLeastZero(b.plus(a, -1)))),
-    ast.NotEq: lambda a, b: Not(And((AtLeastZero(a.plus(b, -1)), AtLeastZero(b.plus(a, -1))))),
-}
-
-
-class _Reader:
-    """Expressions of Python's grammar as formulas and numbers; nothing is evaluated."""
-
-    def __init__(self, letters: str, names: Mapping[str, Formula | Linear]) -> None:
-        self.letters, self.names = letters, names
-
-    def read(self, node: ast.expr) -> Formula | Linear:
-        if isinstance(node, ast.Name):
-            if node.id not in self.names:
-                raise BadInput(f"line {node.lineno}: {node.id!r} has not been defined")
-            return self.names[node.id]
-        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-            return Truth(node.value)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return Linear(constant=node.value)
-        if isinstance(node, ast.Call):
-            return self._call(node)
-        if isinstance(node, ast.BoolOp):
-            parts = tuple(self.formula(part) for part in node.values)
-            return And(parts) if isinstance(node.op, ast.And) else Not(And(tuple(map(_negated, parts))))
-        if isinstance(node, ast.UnaryOp):
-            return self._unary(node)
-        if isinstance(node, ast.BinOp):
-            return self._arithmetic(node)
-        if isinstance(node, ast.Compare):
-            return self._comparison(node)
-        if isinstance(node, ast.IfExp):
-            yes, no = self.number(node.body), self.number(node.orelse)
-            return Linear(((Choice(self.formula(node.test), yes, no), 1),))
-        raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r} is not part of C-RASP")
-
-    def formula(self, node: ast.expr) -> Formula:
-        found = self.read(node)
-        if isinstance(found, Linear):
-            raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r} is a number where true or false is needed")
-        return found
-
-    def number(self, node: ast.expr) -> Linear:
-        found = self.read(node)
-        if not isinstance(found, Linear):
-            raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r} is true or false where a number is needed")
-        return found
-
-    def _call(self, node: ast.Call) -> Formula | Linear:
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if len(node.args) != 1 or node.keywords or name not in ("Q", "count"):
-            raise BadInput(f'line {node.lineno}: {ast.unparse(node)!r}: there are Q("letter") and count(formula)')
-        if name == "count":
-            return Linear(((Count(self.formula(node.args[0])), 1),))
-        symbol = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
-        if not isinstance(symbol, str) or symbol not in self.letters or len(symbol) != 1:
-            raise BadInput(f"line {node.lineno}: Q takes one of the letters {self.letters!r}, got {symbol!r}")
-        return Letter(symbol)
-
-    def _unary(self, node: ast.UnaryOp) -> Formula | Linear:
-        if isinstance(node.op, ast.Not):
-            return _negated(self.formula(node.operand))
-        if isinstance(node.op, ast.USub):
-            return Linear().plus(self.number(node.operand), -1)
-        raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r} is not part of C-RASP")
-
-    def _arithmetic(self, node: ast.BinOp) -> Linear:
-        left, right = self.number(node.left), self.number(node.right)
-        if isinstance(node.op, (ast.Add, ast.Sub)):
-            return left.plus(right, 1 if isinstance(node.op, ast.Add) else -1)
-        if isinstance(node.op, ast.Mult) and not (left.terms and right.terms):
-            factor, other = (left, right) if not left.terms else (right, left)
-            return Linear().plus(other, factor.constant)
-        raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r}: numbers are added, subtracted, or taken k times")
-
-    def _comparison(self, node: ast.Compare) -> Formula:
-        ends = [self.number(each) for each in (node.left, *node.comparators)]
-        kinds = [_COMPARISONS.get(type(op)) for op in node.ops]
-        if None in kinds:
-            raise BadInput(f"line {node.lineno}: {ast.unparse(node)!r} is not a comparison of numbers")
-        parts = tuple(make(a, b) for make, a, b in zip(kinds, ends, ends[1:]) if make is not None)
-        return parts[0] if len(parts) == 1 else And(parts)
-
-
-def _negated(formula: Formula) -> Formula:
-    return formula.inner if isinstance(formula, Not) else Not(formula)
-
-
-# ---------------------------------------------------------------------- structure
-
-
-def inner_nodes(node: Node) -> tuple[Node, ...]:
-    """What an operation is made of."""
-    if isinstance(node, (Not, Count)):
-        return (node.inner,)
-    if isinstance(node, And):
-        return node.parts
-    if isinstance(node, AtLeastZero):
-        return (node.number,)
-    if isinstance(node, Choice):
-        return (node.condition, node.yes, node.no)
-    return tuple(term for term, _ in node.terms) if isinstance(node, Linear) else ()
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    for inner in inner_nodes(node):
-        yield from _walk(inner)
-    yield node
-
-
-def _depth(node: Node) -> int:
-    inside = max((_depth(inner) for inner in inner_nodes(node)), default=0)
-    return inside + isinstance(node, Count)

@@ -18,18 +18,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from sandlab.circuits.builder import CircuitBuilder, Head
-from sandlab.circuits.expressivity.crasp import (
-    And,
-    Choice,
-    Count,
-    CRasp,
-    Formula,
-    Letter,
-    Linear,
-    Node,
-    Not,
-    Truth,
-)
+from sandlab.circuits.expressivity._crasp_nodes import And, Choice, Count, Formula, Letter, Linear, Node, Not, Truth
+from sandlab.circuits.expressivity.crasp import CRasp
 from sandlab.circuits.gadgets import Network
 from sandlab.circuits.targets import to_transformer
 from sandlab.errors import integer

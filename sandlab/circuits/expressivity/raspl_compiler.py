@@ -17,19 +17,19 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sandlab.circuits.builder import CircuitBuilder, Head
-from sandlab.circuits.expressivity.crasp_compiler import with_beginning
-from sandlab.circuits.expressivity.raspl import (
+from sandlab.circuits.expressivity._raspl_nodes import (
     OPERATORS,
     Aggregate,
     Map,
     Number,
-    RaspL,
     Select,
     Sequence_,
     Source,
     Width,
     apply,
 )
+from sandlab.circuits.expressivity.crasp_compiler import with_beginning
+from sandlab.circuits.expressivity.raspl import RaspL
 from sandlab.circuits.gadgets import Network, interpolate
 from sandlab.circuits.targets import to_transformer
 from sandlab.errors import BadInput, integer
