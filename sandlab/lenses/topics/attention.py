@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.models.topics.one_layer import OneLayerTopics
+from sandlab.registry import register
 
 __all__ = ["TopicAttention", "attention_by_topic", "word_counts"]
 
@@ -47,6 +48,7 @@ def word_counts(words: Int[Tensor, "documents time"], vocab: int) -> Float[Tenso
     return counts.scatter_add(1, words.clamp(max=vocab), torch.ones_like(words, dtype=torch.float64))[:, :-1]
 
 
+@register("lenses")
 @torch.no_grad()
 def attention_by_topic(
     model: OneLayerTopics,

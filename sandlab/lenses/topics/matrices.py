@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from scipy.stats import rankdata
 
 from sandlab.errors import require
+from sandlab.registry import register
 from sandlab.worlds.topics.masking import MaskedStatistics, topic_of_word
 
 __all__ = ["BlockContrast", "block_contrast", "block_sums", "optimality_residuals"]
@@ -54,6 +55,7 @@ def _same_topic(count: int, words: int) -> Bool[np.ndarray, "count count"]:
     return topic[:, None] == topic
 
 
+@register("lenses")
 def block_contrast(matrix: Float[np.ndarray, "vocab vocab"], words: int) -> BlockContrast:
     """Compare the entries of same-topic and different-topic pairs; row and column 0 belong to [MASK]."""
     inner = np.asarray(matrix, dtype=float)[1:, 1:]
@@ -82,6 +84,7 @@ def block_sums(matrix: Float[np.ndarray, "vocab vocab"], words: int) -> tuple[fl
     return float(sums[own].mean()), float(sums[~own].mean())
 
 
+@register("lenses")
 def optimality_residuals(value: Float[np.ndarray, "vocab vocab"], statistics: MaskedStatistics) -> dict[str, float]:
     """Largest violations of the constraints that make a value matrix a stage-1 optimum (Theorem 2.1.4).
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from scipy.special import digamma
 
 from sandlab.errors import choice, require
+from sandlab.registry import register
 from sandlab.worlds.topics.masking import MaskedStatistics
 
 __all__ = [
@@ -92,6 +93,7 @@ def _outputs(s: MaskedStatistics, total: Levels, value: str, form: str) -> _Outp
     return _Outputs(total, (-s.c1 - s.c2 * different) * hidden + different * (1 - hidden), s.c3)
 
 
+@register("lenses")
 def stage_two_loss(
     statistics: MaskedStatistics, alpha: Levels, beta: Levels, *, value: str = "block", form: str = "exact"
 ) -> Levels:
