@@ -22,6 +22,7 @@ from sandlab.models.distillation.published import bert as bert
 from sandlab.models.distillation.published import bert_wiki as bert_wiki
 from sandlab.models.distillation.published import gpt2 as gpt2
 from sandlab.models.distillation.published import gpt2_parity as gpt2_parity
+from sandlab.models.distillation.sketch import draw_encoder as draw_encoder
 from sandlab.models.distillation.theory_perceptron import TheoryPerceptron as TheoryPerceptron
 from sandlab.models.distillation.theory_perceptron import TheoryPerceptronConfig as TheoryPerceptronConfig
 from sandlab.models.distillation.theory_perceptron import perceptron as perceptron
@@ -215,6 +216,7 @@ __all__ = [
     "configured",
     "contract",
     "depth_codes",
+    "draw_encoder",
     "export_hugging_face",
     "fact_parameters",
     "fact_transformer",

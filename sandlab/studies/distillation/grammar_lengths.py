@@ -13,6 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.models.distillation.published import bert
+from sandlab.models.distillation.sketch import draw_encoder
 from sandlab.random import rng
 from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.distillation import _shared as shared
@@ -142,4 +144,5 @@ def diagrams(results: Results) -> dict[str, Figure]:
         "derivation of cfg3b": draw_derivation(derivations(grammar("cfg3b", "14"), 1, rng=rng(0))),
         "decision tree": draw_decision_tree(HierarchicalParity()),
         "rules": draw_rules(grammar("cfg3b")),
+        "BERT": draw_encoder(bert(8, 433)),
     }

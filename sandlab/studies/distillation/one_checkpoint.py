@@ -281,3 +281,13 @@ def draw(teacher: Teacher) -> Figure:
     for axis in axes:
         axis.legend(fontsize=7)
     return figure
+
+
+@study.figure
+def coordinates(results: Results) -> Figure:
+    """Coordinates × step of the first teacher's first seed."""
+    first = results.teachers[0].correlations[0]
+    figure, (axis,) = figures.new(width=6.4, title="The support lights up in the transition and goes out again")
+    figures.heatmap(axis, first.coordinates.T, x="checkpoint", y="coordinate (those of the support first)")
+    axis.set_xticks(range(len(first.steps)), [f"{step / 1000:g}k" for step in first.steps], fontsize=7)
+    return figure

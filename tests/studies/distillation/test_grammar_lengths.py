@@ -22,4 +22,4 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 def test_a_small_run_finds_the_published_percentiles_and_draws_the_diagrams() -> None:
     outcome = study.run(Settings(sentences=200, seeds=2), LAB, "quick")
     assert outcome.findings[0].verdict == "holds"
-    assert set(outcome.figures) == {"laws", "derivation", "derivation of cfg3b", "decision tree", "rules"}
+    assert set(outcome.figures) == {"laws", "derivation", "derivation of cfg3b", "decision tree", "rules", "BERT"}

@@ -79,7 +79,10 @@ def test_a_small_run_of_one_checkpoint() -> None:
         examples=200,
     )
     outcome = one_checkpoint.study.run(settings, LAB, "quick")
-    assert len(outcome.findings) == len(one_checkpoint.study.claims) and set(outcome.figures) == {"teacher 1"}
+    assert len(outcome.findings) == len(one_checkpoint.study.claims) and set(outcome.figures) == {
+        "teacher 1",
+        "coordinates",
+    }
 
 
 def hierarchy_results(pair: float, other: float, apart: bool) -> hierarchy.Results:
