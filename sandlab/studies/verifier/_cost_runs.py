@@ -217,7 +217,9 @@ def measure(job: CostJob, model: Transformer) -> Curves:
     length = _length(bench, prompts)
     repeated = [prompt for prompt in prompts[: job.settings.repeated] for _ in range(job.settings.samples)]
     target = _summaries(bench, Rejection(max_tries=10**6), repeated, "target", None)
-    floor = _distance(target, _summaries(bench, Rejection(max_tries=10**6), repeated, "again", None))
+    again = _summaries(bench, Rejection(max_tries=10**6), repeated, "again", None)
+    # Two small samples may agree by chance: their distance is at least that of one string.
+    floor = max(_distance(target, again), 1 / len(repeated))
     points = []
     for budget in job.settings.budgets:
         for name, decoder in decoders(budget).items():
@@ -226,7 +228,7 @@ def measure(job: CostJob, model: Transformer) -> Curves:
             distance = float("nan")
             if budget == job.settings.budgets[-1]:
                 got = _summaries(bench, decoder, repeated, f"law of {name}", most)
-                distance = _distance(target, got) / max(floor, 1e-9)
+                distance = _distance(target, got) / floor
             points.append(Point(name, budget, float(right.double().mean()), run.cost, run.asked, distance))
     quality = value.quality
     return Curves(points, value.calibration_error, quality.area, quality.predicted, quality.observed, success)

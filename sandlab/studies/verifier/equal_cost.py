@@ -1,7 +1,7 @@
-"""At equal cost a value function saves evaluations, and the walk stays near the target.
+"""Five ways to spend model evaluations on a right string, at equal cost.
 
-Five ways to spend model evaluations on getting a right string, on three tasks: completing unfamiliar Dyck words, test
-cases of list append, JSON records. All of them may check a finished string exactly.
+Three tasks: completing unfamiliar Dyck words, test cases of list append, JSON records. All algorithms may check a
+finished string exactly.
 
 - *rejection*: whole strings until one is right;
 - *best of n*: n whole strings, a right one if there is one;
@@ -68,7 +68,7 @@ NULL = replace(QUICK, dyck=untrained(QUICK.dyck), append=untrained(QUICK.append)
 
 study = Study(
     "verifier/equal-cost",
-    title="At equal cost a value function saves evaluations, and the walk stays near the target",
+    title="Five ways to spend model evaluations on a right string, at equal cost",
     source=f"{WALKS}; {QUERIES}",
     at=f"{THESIS}, §3.3.1",
     quick=QUICK,

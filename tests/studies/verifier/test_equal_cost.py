@@ -41,6 +41,6 @@ def test_a_tiny_run_of_the_json_task() -> None:
         quick, records=records, tasks=("JSON records",), prompts=6, rollouts=60, repeated=1, samples=6, budgets=(1, 2)
     )
     outcome = study.run(tiny, LAB)
-    assert len(outcome.findings) == 6 and set(outcome.figures) == {"accuracy_against_cost", "calibration"}
+    assert len(outcome.findings) == 6 and set(outcome.figures) == {"accuracy-against-cost", "calibration"}
     (rows,) = outcome.tables.values()
     assert [row["algorithm"] for row in rows] == list(ALGORITHMS)
