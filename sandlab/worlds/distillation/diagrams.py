@@ -89,4 +89,5 @@ def _label(axis: Axes, x: float, y: float, text: str) -> None:
 
 def _bare(figure: Figure, axis: Axes) -> Figure:
     axis.set_axis_off()
+    figure.set_layout_engine("none")
     return figure

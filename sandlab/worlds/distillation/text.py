@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -58,6 +58,8 @@ class MaskedText(World):
     words    the most frequent words that are kept; the others are <unk>
     window   words of an example
     rate, keep, swap   as in `MaskedGrammar`
+    held_out   share of the text, its end, that `sample` draws from; trainings (`at`) draw from the rest
+    training   draw from the rest here too
 
     Tokens: words, then BOS, EOS, PAD, MASK and a spare. The recipe of the source's Wikipedia and Books experiment.
     """
@@ -68,8 +70,11 @@ class MaskedText(World):
     rate: float = 0.15
     keep: float = 0.1
     swap: float = 0.1
+    held_out: float = 0.1
+    training: bool = False
 
     def __post_init__(self) -> None:
+        number("held_out", self.held_out, low=0.0, high=0.9)
         integer("words", self.words, low=10)
         integer("window", self.window, low=2)
         for name in ("rate", "keep", "swap"):
@@ -113,10 +118,16 @@ class MaskedText(World):
         words = list(self.text[1])
         return words + ["?"] * (self.words - len(words)) + ["<s>", "</s>", ".", "_", "?"]
 
+    def at(self, step: int) -> MaskedText:
+        """The part of the text that trainings see; all of it when nothing is held out."""
+        return self if self.training or self.held_out == 0 else replace(self, training=True)
+
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
         tokens = _on(self.text[0], rng.device)
-        require(len(tokens) > self.window, "window", self.window, f"below the text's {len(tokens)} words")
+        cut = len(tokens) - round(self.held_out * len(tokens))
+        tokens = tokens[:cut] if self.training else tokens[cut:] if self.held_out else tokens
+        require(len(tokens) > self.window, "window", self.window, f"below the part's {len(tokens)} words")
         start = torch.randint(len(tokens) - self.window, (n, 1), generator=rng, device=rng.device)
         true = tokens[start + torch.arange(self.window, device=rng.device)]
         selected = torch.rand(true.shape, generator=rng, device=rng.device) < self.rate

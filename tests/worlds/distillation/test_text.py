@@ -29,6 +29,15 @@ def test_windows_of_a_file_are_its_words_and_rare_words_are_unknown(tmp_path: Pa
     assert small == world.digest and torch.equal(tokens, world.text[0])
 
 
+def test_trainings_never_see_the_held_out_end(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text(" ".join(["early"] * 200 + ["late"] * 50))
+    world = MaskedText(str(file), words=10, window=4, held_out=0.2)
+    late, early = (world.text[1].index(word) for word in ("late", "early"))
+    assert set(world.sample(50, rng=rng(0)).targets[:, 1:].unique().tolist()) == {late}
+    assert set(world.at(3).sample(50, rng=rng(0)).targets[:, 1:].unique().tolist()) == {early}
+
+
 def test_the_stand_in_needs_no_file_and_bad_files_are_refused(tmp_path: Path) -> None:
     assert len(set(substitute_text().split())) > 50
     assert MaskedText().sample(2, rng=rng(0)).inputs.shape == (2, 65)
