@@ -37,7 +37,7 @@ class Settings:
     order: int = 4
     student: int = 128
     teacher: int = 256
-    seeds: int = 12
+    seeds: int = 20
     shuffled: bool = False
 
 
