@@ -75,7 +75,9 @@ def watched(teacher: Experiment, examples: int) -> Experiment:
 
 WORLD = SparseParity(12, 3, "tokens")
 SMALL = Training(3000, batch_size=64, lr=1e-3, optimizer="adam", evals=30, eval_examples=1024)
-QUICK = Settings(watched(experiment(WORLD, 4, 0.0, 3, SMALL), 4096), experiment(WORLD, 1, 0.0, 3, SMALL), 100, 500)
+QUICK = Settings(
+    watched(experiment(WORLD, 4, 0.0, 3, SMALL), 4096), experiment(WORLD, 1, 0.0, 3, SMALL), 100, 500, (0.0, 1e-2)
+)
 PUBLISHED = SparseParity(100, 6, "tokens")
 LARGE = Training(
     250_000, batch_size=32, lr=3e-4, optimizer="adam", schedule="cosine", warmup=15_000, evals=100, eval_examples=4096

@@ -233,7 +233,8 @@ class _Edges:
 
 
 def _word_edges(n: int, word: int) -> _Edges:
-    gram, inside = (word,), {(word,): 1.0} if n == 1 else {}
+    gram: tuple[int, ...] = (word,)
+    inside: dict[tuple[int, ...], float] = {gram: 1.0} if n == 1 else {}
     if n == 1:
         return _Edges(inside, {}, {(): 1.0}, {(): 1.0})
     return _Edges(inside, {}, {gram: 1.0}, {gram: 1.0}) if n == 2 else _Edges(inside, {gram: 1.0}, {}, {})
