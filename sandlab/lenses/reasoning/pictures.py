@@ -57,8 +57,11 @@ def draw_step(texts: Sequence[str], attention: np.ndarray, title: str = "What an
     last = len(texts) - 1
     for place, (text, weight) in enumerate(zip(texts, attention)):
         axis.text(place, 0, text, ha="center", va="top", fontsize=8)
-        if weight > 0.02:
+        if weight > 0.02 and place == last:  # a ring: the clause reads itself
+            axis.scatter([place], [0.2], s=420, facecolor="none", edgecolor="#0072b2", linewidth=6 * float(weight))
+        elif weight > 0.02:
             _arrow(axis, (place, 0.03), (last, 0.03), 6 * float(weight), "#0072b2", rad=0.35)
+        if weight > 0.02:
             axis.text(place, 0.5, f"{weight:.2f}", ha="center", fontsize=8)
     axis.set(xlim=(-0.7, last + 0.9), ylim=(-0.25, 1.2))
     axis.axis("off")

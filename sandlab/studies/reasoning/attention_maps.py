@@ -108,8 +108,8 @@ def blocks(results: PairRuns) -> Figure:
         figures.heatmap(axis, values, title=name, x="key slot", y="query slot", numbers=True, bar=False)
         axis.set_xticks(range(5), [str(i) for i in range(1, 6)])
         axis.set_yticks(range(5), [str(i) for i in range(1, 6)])
-        axis.annotate("predicate look-up", (2, 3), (0.2, 4.3), color="white", fontsize=7)
-        axis.annotate("the answer itself", (3, 3), (2.7, 4.3), color="white", fontsize=7)
+        axis.text(2, 3.38, "predicate", ha="center", fontsize=7)
+        axis.text(3, 3.38, "itself", ha="center", fontsize=7)
     return figure
 
 
