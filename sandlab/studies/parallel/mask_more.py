@@ -8,6 +8,9 @@ parameter falls as Tr Γ^k/(10 n), Γ^k being the inverse of the information of 
 The source states neither sample sizes nor how many masks are drawn. With all masks of every sample the effect is gone
 (the traces are 16.337, 16.327, 16.327, 16.327 at J = 0.3), so one mask per sample it must be. The null fits exactly
 so.
+
+**What was learnt.** At n = 100 and J = 0.3 some samples of k = 1 are nearly separable, the estimate runs off, and the
+mean over repetitions says little; from 300 samples on all points lie on the lines of the theory.
 """
 
 from __future__ import annotations
