@@ -213,11 +213,14 @@ class Attention(nn.Module):
         return z.reshape(*lead, *z.shape[-3:])
 
     def _hiding(self, hidden: Tensor, query: Tensor) -> Tensor:
-        """The bias of hidden keys, with the causal mask in it: the kernel takes one of the two."""
+        """The bias of hidden keys, with the causal mask in it: the kernel takes one of the two.
+
+        Not expanded: the kernel pads what it is given to a round length, and would copy an expanded bias whole.
+        """
         bias, time = _far_below(hidden, query), query.shape[-2]
         if self.causal:
             bias = bias.masked_fill(~causal_mask(query.new_empty(time, time)), -torch.inf)
-        return bias.expand(-1, self.heads, time, -1)
+        return bias
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None) -> Tensor:
         dropout, causal = self.dropout if self.training else 0.0, self.causal and bias is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from sandlab.errors import choice, integer, require
 from sandlab.learning.experiment import Snapshot
 from sandlab.models.attention import Attention
+from sandlab.models.base import build
+from sandlab.models.transformer import TransformerConfig
 from sandlab.registry import register
 from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar
 
@@ -144,7 +146,7 @@ class NgramDependence:
         return {"robust": found[:, 0], "close": found[:, 1]}
 
     def _member(self, model: nn.Module, clean: Tensor, lengths: Tensor, vocab: int, mask: int | None) -> np.ndarray:
-        predict, values = _Remembering(model_probs(_fused(model))), _Lists()
+        predict, values = _Remembering(model_probs(_able_to_hide(model))), _Lists()
         for place in self.places:
             rows = lengths > place + (1 if mask is not None else 0)
             if place >= clean.shape[1] or not rows.any():
@@ -186,8 +188,13 @@ class _Remembering:
         return self.known[-1][1]
 
 
-def _fused(model: nn.Module) -> nn.Module:
-    """On a GPU with the fused attention kernel: nothing inside is recorded here."""
+def _able_to_hide(model: nn.Module) -> nn.Module:
+    """The model with keys that can be hidden; on a GPU with the fused attention kernel: nothing is recorded here."""
+    config = getattr(model, "config", None)
+    if isinstance(config, TransformerConfig) and not config.hidden_keys:
+        able = build(replace(config, hidden_keys=True)).to(next(model.parameters()).device)
+        able.load_state_dict(model.state_dict())
+        model = able
     for part in model.modules():
         if isinstance(part, Attention) and next(model.parameters()).is_cuda:
             part.fused = True

@@ -30,12 +30,22 @@ def gpt2_parity(
 
 
 def gpt2(
-    vocab: int, length: int, heads: int = 32, *, layers: int = 4, head_width: int = 8, dropout: float = 0.1
+    vocab: int,
+    length: int,
+    heads: int = 32,
+    *,
+    layers: int = 4,
+    head_width: int = 8,
+    dropout: float = 0.1,
+    hidden_keys: bool = False,
 ) -> TransformerConfig:
-    """GPT-2: pre-norm, learned positions, GELU of 4 × width, heads of width 8; keys can be hidden."""
+    """GPT-2: pre-norm, learned positions, GELU of 4 × width, heads of width 8.
+
+    Padding comes last and needs no hidden keys; lenses that hide tokens ask for them.
+    """
     return TransformerConfig(
         vocab=vocab, length=length, layers=layers, heads=heads, width=heads * head_width, head_width=head_width,
-        dropout=dropout, attention_dropout=dropout, embedding_dropout=dropout, hidden_keys=True,
+        dropout=dropout, attention_dropout=dropout, embedding_dropout=dropout, hidden_keys=hidden_keys,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_the_oracle_of_one_token_on_each_side_is_close_at_3_and_equally_robust_f
 
 def test_causal_measures_hide_tokens_without_moving_the_others() -> None:
     with seeded(0):
-        model = build(gpt2(8, 20, 2, layers=2, dropout=0.0)).eval()
+        model = build(gpt2(8, 20, 2, layers=2, dropout=0.0, hidden_keys=True)).eval()
     seen: list[torch.Tensor] = []
 
     def predict(inputs: torch.Tensor) -> torch.Tensor:
