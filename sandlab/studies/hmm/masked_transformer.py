@@ -43,7 +43,7 @@ class Settings:
     width: int = 32
     layers: int = 2
     training: Training = field(
-        default_factory=lambda: Training(steps=1500, batch_size=256, lr=2e-3, schedule="cosine", warmup=50, evals=3)
+        default_factory=lambda: Training(steps=1000, batch_size=256, lr=2e-3, schedule="cosine", warmup=50, evals=3)
     )
     seeds: int = 4
     d: int = 4
