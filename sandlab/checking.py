@@ -46,7 +46,7 @@ def checked(thing: Thing) -> Thing:
     if isinstance(thing, type):
         init = thing.__init__
         if not getattr(init, "__checked__", False) and init is not object.__init__:
-            thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing)  # type: ignore[method-assign,misc]
+            thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing)
         return thing
     return _guard(thing, thing.__name__) if isinstance(thing, types.FunctionType) else thing  # type: ignore[return-value]
 
@@ -267,7 +267,7 @@ def _hints(function: Callable[..., Any], owner: type | None) -> dict[str, Any]:
 
 
 def _resolved(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for field, annotation in annotations.items():
         holder = types.SimpleNamespace(__annotations__={field: annotation})
         try:

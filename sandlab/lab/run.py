@@ -15,7 +15,7 @@ import numpy as np
 from sandlab.checking import checked_types
 from sandlab.errors import BadInput, choice, integer, number, shown
 from sandlab.lab._exec.executors import Executor, executor
-from sandlab.lab._exec.jobs import canonical, libraries
+from sandlab.lab._exec.jobs import canonical, library_versions
 from sandlab.lab._exec.sources import code_version, module_version
 from sandlab.lab._store.codec import Payload, decode, encode
 from sandlab.lab._store.environment import environment
@@ -114,7 +114,7 @@ def run(
     code = module_version(study.__module__)
     label = preset if config == study.presets[preset] else "custom"
     what = {"study": study.name, "preset": label, "config": canonical(config), "device": device}
-    identity = {**what, "code": code, "libraries": libraries()}
+    identity = {**what, "code": code, "libraries": library_versions()}
     key = checksum(json.dumps(identity, sort_keys=True).encode())
     if resume and (known := opened.finished(key)) is not None:
         return load_report(known, reused=True)

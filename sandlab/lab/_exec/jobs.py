@@ -34,7 +34,7 @@ __all__ = [
     "canonical",
     "execute",
     "execute_elsewhere",
-    "libraries",
+    "library_versions",
     "task",
     "tasks_of",
 ]
@@ -88,7 +88,7 @@ class Task:
     seconds: float | None = None
     parts: dict[str, str] = field(repr=False, compare=False, default_factory=dict)
     given: tuple[object, ...] = field(repr=False, compare=False, default=())
-    libraries: dict[str, str] = field(repr=False, compare=False, default_factory=lambda: libraries())
+    libraries: dict[str, str] = field(repr=False, compare=False, default_factory=lambda: library_versions())
 
     def __str__(self) -> str:
         return f"{identity(self.job)}({self.config!r})"
@@ -127,7 +127,7 @@ class Failed:
 def task(job: Job, config: object, scratch: Path | None = None, given: tuple[object, ...] = ()) -> Task:
     """The task of a job and a config; key = hash of the job's name, the config, the code's version and libraries'."""
     code, parts = code_version(job, config), code_parts(job, config)
-    what = {"job": identity(job), "config": canonical(config), "code": code, "libraries": libraries()}
+    what = {"job": identity(job), "config": canonical(config), "code": code, "libraries": library_versions()}
     key = checksum(json.dumps(what, sort_keys=True).encode())
     folder = "" if scratch is None else str(scratch / key)
     return Task(key, job, config, code, Resources.of(job, config), folder, None, parts, given)
@@ -183,8 +183,8 @@ def execute(task: Task) -> Done | Failed:
 
 def execute_elsewhere(task: Task) -> Done | Failed:
     """Run a job in another process or on another machine, provided that the code is the one its key speaks of."""
-    if libraries() != task.libraries:
-        begun, here = (", ".join(f"{n} {v}" for n, v in each.items()) for each in (task.libraries, libraries()))
+    if library_versions() != task.libraries:
+        begun, here = (", ".join(f"{n} {v}" for n, v in each.items()) for each in (task.libraries, library_versions()))
         return Failed("LibrariesDiffer", f"{_place()} has {here}, the study began with {begun}: install the same there")
     others = changed_modules(task.job, task.config, task.parts)
     if others:
@@ -195,7 +195,7 @@ def execute_elsewhere(task: Task) -> Done | Failed:
 
 
 @functools.cache
-def libraries() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Versions of what computes: results of two versions are two results."""
     return {name: metadata.version(name) for name in ("torch", "numpy")}
 

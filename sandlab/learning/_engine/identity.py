@@ -86,4 +86,4 @@ def _plain(value: object) -> str:
 
 def _name(thing: object) -> str:
     kind = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{kind.__module__}:{kind.__qualname__}"  # type: ignore[attr-defined]
+    return f"{kind.__module__}:{kind.__qualname__}"

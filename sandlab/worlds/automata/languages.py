@@ -97,7 +97,8 @@ def minimal(table: np.ndarray, final: np.ndarray, start: int) -> tuple[np.ndarra
 
     States are numbered in the order in which a breadth-first search from the start meets them.
     """
-    classes, work = final.astype(np.int64), 0
+    classes: np.ndarray = final.astype(np.int64)
+    work = 0
     while True:
         work += table.size
         if work > 2 * MOST_WORK:

@@ -189,5 +189,5 @@ def test_versions_of_the_libraries_are_part_of_a_result_s_key(monkeypatch):
     from sandlab.lab._exec import jobs
 
     key = jobs.task(average, Toy(0)).key
-    monkeypatch.setattr(jobs, "libraries", lambda: {"torch": "1.0", "numpy": "1.0"})
+    monkeypatch.setattr(jobs, "library_versions", lambda: {"torch": "1.0", "numpy": "1.0"})
     assert jobs.task(average, Toy(0)).key != key
