@@ -70,6 +70,12 @@ class Resources:
         return cls(**asked) if on_gpu else dataclasses.replace(cls(**asked), gpus=0)
 
 
+@functools.cache
+def library_versions() -> dict[str, str]:
+    """Versions of what computes: results of two versions are two results."""
+    return {name: metadata.version(name) for name in ("torch", "numpy")}
+
+
 @dataclass(frozen=True)
 class Task:
     """A job with its config, the key of its result, and the sources it depends on (module → hash).
@@ -192,12 +198,6 @@ def execute_elsewhere(task: Task) -> Done | Failed:
         advice = "if a file was edited meanwhile, give the same command again; if not, install the same sources there"
         return Failed("SourcesDiffer", f"{listed} on {_place()} is not what it was when the study began: {advice}")
     return execute(task)
-
-
-@functools.cache
-def library_versions() -> dict[str, str]:
-    """Versions of what computes: results of two versions are two results."""
-    return {name: metadata.version(name) for name in ("torch", "numpy")}
 
 
 def _place() -> str:
