@@ -162,7 +162,7 @@ def decode_text(
         listener=listener,
     )
     bar.close()
-    frame = _Frame(loaded, decoder, language, stops, max_new, budget)
+    frame = _Frame(loaded, decoder, language, whole, stops, max_new, budget)
     inside = _inside(done, judge, own, frame)
     return [frame.result(row, text, row % n, done, inside[row]) for row, text in enumerate(texts)]
 
@@ -339,6 +339,7 @@ class _Frame:
     model: LanguageModel
     decoder: Decoder
     language: TextLanguage | None
+    whole: bool
     stops: Sequence[str]
     max_new: int
     budget: int
@@ -349,7 +350,6 @@ class _Frame:
         finish = self._finish(status, tokens, text)
         valid = inside if status == Status.DONE or inside is None else False
         name, message = self._words(status, finish, valid)
-        read = self.language.read if self.language is not None else None
         return Decoded(
             prompt=prompt,
             sample=sample,
@@ -362,10 +362,17 @@ class _Frame:
             law=self.decoder.law,
             logprob=None if math.isnan(logprob) else logprob,
             counters={name: int(values[row]) for name, values in done.counters.items()},
-            value=(read(text) if read else text) if valid and self.language is not None else None,
+            value=self._value(prompt, text) if valid else None,
             erased=None if done.events is None else _erased(done.events[row], self.model),
             events=None if done.events is None else tuple(done.events[row]),
         )
+
+    def _value(self, prompt: str | Chat, text: str) -> object:
+        """What the text of the language stands for; with `whole`, the prompt is part of it."""
+        if self.language is None:
+            return None
+        said = f"{prompt}{text}" if self.whole else text
+        return said if self.language.read is None else self.language.read(said)
 
     def text(self, tokens: Sequence[int]) -> str:
         """The text before the first stop string."""

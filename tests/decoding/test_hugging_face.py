@@ -58,6 +58,24 @@ def test_a_model_in_memory_decodes_a_pydantic_model(parts):
         decode_text(model, "x")
 
 
+class Even(pydantic.BaseModel):
+    number: int = pydantic.Field(ge=0, le=9)
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("odd")
+        return value
+
+
+def test_a_model_s_own_validators_and_a_prompt_within_the_language_are_kept(loaded):
+    results = decode_text(loaded, people(12), json_schema=Even, max_new=20)
+    assert all(result.valid and result.value.number % 2 == 0 for result in results)
+    (whole,) = decode_text(loaded, '{"number":', json_schema=Even, whole=True, max_new=8)
+    assert whole.value.number % 2 == 0 and not whole.text.startswith("{")
+
+
 def test_function_signatures_and_choices_are_languages(loaded):
     def move(piece: Literal["king", "rook"], steps: int, far: bool = False) -> None: ...
 

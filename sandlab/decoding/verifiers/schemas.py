@@ -93,7 +93,21 @@ def _from_schema(source: Any) -> TextLanguage:
     # Free blanks between tokens would let a model write blanks for ever.
     compact = {"whitespace_flexible": False}
     made = str(_parser().grammar_from_json_schema(json.dumps(followed), overrides=compact))
-    return TextLanguage(_validated("JSON schema", made), _checker(schema) if loose else None, read)
+    check = _readable(read) if hasattr(source, "model_json_schema") else _checker(schema) if loose else None
+    return TextLanguage(_validated("JSON schema", made), check, read)
+
+
+def _readable(read: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a pydantic model takes a text: its own validators say more than its schema."""
+
+    def check(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return check
 
 
 def _schema_of(source: Any) -> tuple[Any, Callable[[str], object]]:
