@@ -41,7 +41,7 @@ class _SideBySide(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, left: Tensor, right: Tensor, first: int) -> Tensor:  # type: ignore[override]
+    def forward(ctx: FunctionCtx, left: Tensor, right: Tensor, first: int) -> Tensor:
         ctx.save_for_backward(left, right)
         ctx.first = first  # type: ignore[attr-defined]
         out = left.new_zeros(len(left) + len(right) - 1, *left.shape[1:])
@@ -51,7 +51,7 @@ class _SideBySide(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:
         left, right = ctx.saved_tensors  # type: ignore[attr-defined]
         left_slope, right_slope = torch.zeros_like(left), torch.zeros_like(right)
         for row, shift, width in _shifts(left, right, ctx.first):  # type: ignore[attr-defined]
