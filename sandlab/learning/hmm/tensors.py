@@ -91,9 +91,9 @@ def polish(tensor: np.ndarray, start: Factors, sweeps: int = 200) -> Factors:
 
 def _solve(tensor: np.ndarray, subscripts: str, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     gram = (first.T @ first) * (second.T @ second)
-    return np.einsum(subscripts, tensor, first, second) @ np.linalg.pinv(gram)
+    return np.einsum(subscripts, tensor, first, second, optimize=True) @ np.linalg.pinv(gram)
 
 
 def _misfit(tensor: np.ndarray, A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
     whole = np.linalg.norm(tensor)
-    return float(np.linalg.norm(np.einsum("ni,bi,ci->nbc", A, B, C) - tensor) / whole)
+    return float(np.linalg.norm(np.einsum("ni,bi,ci->nbc", A, B, C, optimize=True) - tensor) / whole)
