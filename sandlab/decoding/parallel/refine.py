@@ -49,7 +49,8 @@ class IterativeRefinement:
 
     steps     T; a row whose prediction equals what was fed in stops early
     lengths   B_l, how many of the likeliest lengths are tried; the answer is the one with the largest summed
-              log-probability, divided by ((5 + length)/6)^brevity
+              log-probability, plus length_weight · log p(length), divided by ((5 + length)/6)^brevity. With weight 0,
+              as published, short answers are preferred
     noise     the first tokens are "random" words or "mask"
     reject    between steps, "stutter": a repeat of the left neighbour is put back; "none"; "linear": the least likely
               tokens, fewer in each step; "bottom": a constant share of them (`share`)
@@ -68,6 +69,7 @@ class IterativeRefinement:
     share: float = 0.2
     protect: float = 1.0
     brevity: float = 0.0
+    length_weight: float = 0.0
     stop: str = "prediction"
     drop: bool = True
 
@@ -80,6 +82,7 @@ class IterativeRefinement:
         choice("stop", self.stop, ("prediction", "remasked"))
         number("share", self.share, low=0.0, high=1.0)
         number("protect", self.protect, low=0.0, high=1.0)
+        number("length_weight", self.length_weight, low=0.0)
 
     @torch.no_grad()
     def translate(
@@ -95,7 +98,7 @@ class IterativeRefinement:
         rows = torch.arange(len(source), device=source.device).repeat_interleave(lengths.shape[1])
         run = _Run(self, model, cache.select(rows), lengths.flatten(), rng)
         run.go()
-        return run.best(lengths)
+        return run.best(lengths, cache.length_logits.log_softmax(-1).gather(1, lengths - 1))
 
     def rejected(
         self, found: Tensor, sure: Float[Tensor, "row time"], step: int, inside: Bool[Tensor, "row time"]
@@ -170,10 +173,12 @@ class _Run:
             return self.summed.argmax(-1)
         return self.tokens if self.how.replace == "fed" else self.first
 
-    def best(self, lengths: Int[Tensor, "source hypothesis"]) -> Refined:
-        """The best hypothesis of each source."""
+    def best(self, lengths: Int[Tensor, "source hypothesis"], likely: Float[Tensor, "source hypothesis"]) -> Refined:
+        """The best hypothesis of each source; `likely` are the log-probabilities of the lengths."""
         count = lengths.shape[1]
-        score = self.score / ((5.0 + self.lengths.squeeze(1)) / 6.0) ** self.how.brevity
+        score = (self.score + self.how.length_weight * likely.flatten()) / (
+            (5.0 + self.lengths.squeeze(1)) / 6.0
+        ) ** self.how.brevity
         order = score.view(-1, count).argsort(1, descending=True)
         rows = order[:, 0] + count * torch.arange(len(lengths), device=lengths.device)
         kept = self.tokens[rows]

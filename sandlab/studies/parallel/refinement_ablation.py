@@ -36,6 +36,7 @@ DECODERS = {
     "from [MASK]": IterativeRefinement(4, noise="mask"),
     "3 lengths": IterativeRefinement(4, lengths=3),
     "5 lengths": IterativeRefinement(4, lengths=5),
+    "5 lengths, weighed": IterativeRefinement(4, lengths=5, length_weight=1.0),
 }
 
 

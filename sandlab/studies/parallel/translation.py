@@ -11,6 +11,10 @@ Published BLEU (DE→EN, EN→DE, RO→EN, EN→RO, ZH→EN, EN→ZH): autoregre
 
 With independent places an AB pair is invalid half of the time and, of those, always a repeat; so repeats are the mark
 of ambiguity that one pass cannot resolve. The null are untrained models.
+
+One length is tried, the likeliest. The source tries five and ranks them by summed log-probability, which prefers short
+answers here: in a pilot (one seed) three lengths gave 0.66 valid translations after four passes against 0.82 with one;
+`parallel/refinement-ablation` judges it.
 """
 
 from __future__ import annotations
@@ -44,7 +48,6 @@ class Settings:
     distilled: Experiment
     autoregressive: Experiment
     sentences: int = 500
-    lengths: int = 1
 
 
 def settings(seeds: int, *, full: bool) -> Settings:
@@ -54,7 +57,6 @@ def settings(seeds: int, *, full: bool) -> Settings:
         shared.refining(world.distilled(), seeds, full=full),
         shared.writing(world, seeds, full=full),
         sentences=2000 if full else 500,
-        lengths=5 if full else 1,
     )
 
 
@@ -90,7 +92,7 @@ class Results:
 def collect(settings: Settings, lab: Lab) -> Results:
     experiments = [settings.raw, settings.distilled, settings.autoregressive]
     runs = lab.train(experiments, label="translators", weights=True)
-    refine = [IterativeRefinement(steps, lengths=settings.lengths) for steps in STEPS]
+    refine = [IterativeRefinement(steps) for steps in STEPS]
     raw, distilled = (judged(lab, experiments[i], runs[i], refine, settings.sentences) for i in (0, 1))
     written = judged(lab, experiments[2], runs[2], [BeamSearch(5)], settings.sentences)
     chosen = Judged(settings.raw, runs[0].seeds[0], (IterativeRefinement(4),), 200, lab.device)

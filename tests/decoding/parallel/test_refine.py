@@ -95,6 +95,7 @@ OPTIONS = [
     {"replace": "summed"},
     {"noise": "mask"},
     {"lengths": 3, "brevity": 0.6},
+    {"lengths": 3, "length_weight": 1.0},
 ]
 
 
@@ -105,6 +106,14 @@ def test_every_way_to_refine_gives_an_answer_of_a_tried_length(options: dict[str
     lengths = (found.kept != PAD).sum(1)
     assert bool((lengths <= 11).all()) and bool((found.passes <= 3).all())
     assert found.lengths.shape[1] == options.get("lengths", 1)
+
+
+def test_a_heavy_weight_of_the_length_takes_the_likeliest_one() -> None:
+    source, net = WORLD.sample(8, rng=sl.rng(1)).inputs, model()
+    with torch.no_grad():
+        likely = net.encode(source).length_logits.argmax(-1) + 1
+    found = IterativeRefinement(2, lengths=4, length_weight=1e6, drop=False).translate(net, source, rng=sl.rng(2))
+    assert bool((found.lengths[:, 0] == likely).all())
 
 
 def test_dropping_repeats_closes_the_gap() -> None:
