@@ -1,8 +1,10 @@
 """What the trained studies of this chapter share: the source, the experiments, how curves are drawn.
 
-The configurations were written down before the runs that judge them. Full: the specification's choice among what the
-source leaves open (no residual, cosine schedule), with fresh seeds. Quick: a smaller model and S_3 for S_5, which does
-not train in the time; one run of a seed that no study uses was looked at while its number of steps was chosen.
+The configurations were written down before the runs that judge them, and the seeds are fresh. Full: the specification's
+choice among what the source leaves open (no residual, cosine schedule). Quick: the specification's quick model, with S_3
+for S_5, which does not train in the time. A shorter quick preset (1500 steps at rate 3e-3, seeds 11 to 14) was looked at
+first: the cyclic task then solved 0.87, 0.91, 1.00 and 0.94 of the chains of length 20. Comparisons of many variants
+still use it, with other seeds (`brief_experiment`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ QUICK_LENGTHS = (5, 10, 20, 40)
 FULL_LENGTHS = (5, 10, 20, 40, 80, 160)
 QUICK_ROT, FULL_ROT = (0, 5, 10, 20), (0, 10, 20, 40, 80, 140)
 """Numbers of unrelated clauses."""
-QUICK_SEEDS = (11, 12, 13, 14)
+QUICK_SEEDS = (61, 62, 63, 64)
+BRIEF_SEEDS = (71, 72, 73, 74)
 FULL_SEEDS = (101, 102, 103, 104, 105, 106, 107, 108)
 """Fresh seeds: no configuration was chosen by looking at them."""
 TRAINED = 5
@@ -35,18 +38,17 @@ TRAINED = 5
 
 
 def quick_experiment(
-    action: str, *, steps: int = 1500, seeds: tuple[int, ...] = QUICK_SEEDS, **model: Any
+    action: str, *, steps: int = 4000, lr: float = 2e-3, seeds: tuple[int, ...] = QUICK_SEEDS, **model: Any
 ) -> Experiment:
-    """45 variables, token width 16, 256 hidden units, batch 64, Adam 3e-3 with cosine decay."""
-    recipe = Training(steps, batch_size=64, lr=3e-3, optimizer="adam", schedule="cosine", evals=12, eval_examples=256)
-    return experiment(
-        Lego(action, variables=45, length=TRAINED),
-        recipe,
-        QUICK_LENGTHS,
-        seeds,
-        200,
-        **{"token_width": 16, "head_width": 32, "hidden": 256, **model},
-    )
+    """45 variables, token width 16, 256 hidden units, batch 64, Adam 2e-3 with cosine decay, 4000 steps."""
+    recipe = Training(steps, batch_size=64, lr=lr, optimizer="adam", schedule="cosine", evals=12, eval_examples=256)
+    size = {"token_width": 16, "head_width": 32, "hidden": 256, **model}
+    return experiment(Lego(action, variables=45, length=TRAINED), recipe, QUICK_LENGTHS, seeds, 200, **size)
+
+
+def brief_experiment(action: str, **model: Any) -> Experiment:
+    """The quick model, 1500 steps at rate 3e-3."""
+    return quick_experiment(action, steps=1500, lr=3e-3, seeds=BRIEF_SEEDS, **model)
 
 
 def full_experiment(

@@ -30,7 +30,7 @@ class Settings:
     tasks: tuple[Experiment, ...]
 
 
-QUICK = Settings((shared.QUICK.cyclic, shared.quick_experiment("S3 regular"), shared.QUICK.symmetric))
+QUICK = Settings(tuple(shared.brief_experiment(name) for name in ("C6", "S3 regular", "S3")))
 
 study = Study(
     "reasoning/matched-pairs",

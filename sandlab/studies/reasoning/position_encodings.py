@@ -32,7 +32,7 @@ class Settings:
     kinds: tuple[Experiment, ...]
 
 
-QUICK = Settings(tuple(shared.quick_experiment("C6", positions=kind) for kind in KINDS))
+QUICK = Settings(tuple(shared.brief_experiment("C6", positions=kind) for kind in KINDS))
 
 study = Study(
     "reasoning/position-encodings",

@@ -38,7 +38,7 @@ class Settings:
 
 
 def quick(name: str, **model: Any) -> Variant:
-    made = [shared.quick_experiment(action, **model) for action in ("C6", "S3")]
+    made = [shared.brief_experiment(action, **model) for action in ("C6", "S3")]
     return Variant(name, *made)
 
 
