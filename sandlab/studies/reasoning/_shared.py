@@ -1,10 +1,10 @@
 """What the trained studies of this chapter share: the source, the experiments, how curves are drawn.
 
-The configurations were written down before the runs that judge them, and the seeds are fresh. Full: the specification's
-choice among what the source leaves open (no residual, cosine schedule). Quick: the specification's quick model, with S_3
-for S_5, which does not train in the time. A shorter quick preset (1500 steps at rate 3e-3, seeds 11 to 14) was looked at
-first: the cyclic task then solved 0.87, 0.91, 1.00 and 0.94 of the chains of length 20. Comparisons of many variants
-still use it, with other seeds (`brief_experiment`).
+The configurations were written down before the runs that judge them, and the seeds are fresh. Full: the
+specification's choice among what the source leaves open (no residual, cosine schedule). Quick: the specification's
+quick model, with S_3 for S_5, which does not train in the time. A shorter quick preset (1500 steps at rate 3e-3,
+seeds 11 to 14) was looked at first: the cyclic task then solved 0.87, 0.91, 1.00 and 0.94 of the chains of length 20.
+Comparisons of many variants still use it, with other seeds (`brief_experiment`).
 """
 
 from __future__ import annotations
