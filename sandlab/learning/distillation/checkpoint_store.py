@@ -14,6 +14,7 @@ from torch.func import functional_call
 from sandlab.errors import BadInput, number
 from sandlab.files import write_atomic
 from sandlab.learning.experiment import Runs, Snapshot
+from sandlab.models.attention import Attention
 from sandlab.models.base import Config, Model, build
 
 __all__ = ["CheckpointStore", "keep_weights", "soften", "without_weights"]
@@ -133,7 +134,7 @@ class Teachers(nn.Module):
         self.store, self.template = store, build(store.config).eval().requires_grad_(False).to(device)
         self.place, self._step, self._weights = device, -1, dict[str, Tensor]()
         for part in self.template.modules():
-            if hasattr(part, "fused"):
+            if isinstance(part, Attention):
                 part.fused = device.type == "cuda"
 
     def weights(self, step: int) -> dict[str, Tensor]:

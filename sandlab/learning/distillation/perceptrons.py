@@ -63,7 +63,7 @@ class Drill:
     save: int = 0
     eval_examples: int = 4096
     seeds: tuple[int, ...] = (0,)
-    plan: LessonPlan | tuple[LessonPlan, ...] | None = None
+    plan: LessonPlan | tuple[LessonPlan | None, ...] | None = None
     tau: float | tuple[float, ...] = 1e-4
     teachers: Drill | None = None
     settle: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -134,7 +134,7 @@ class NgramDependence:
     def __call__(self, snapshot: Snapshot) -> dict[str, np.ndarray]:
         """robust and close (member, n)."""
         world, targets = snapshot.world, snapshot.batch.targets[: self.examples]
-        base = getattr(world, "world", world)
+        base: Any = getattr(world, "world", world)
         masked = isinstance(base, MaskedGrammar) or (hasattr(base, "mask_token") and not _is_causal(snapshot))
         vocab, pad = base.vocab, base.pad
         clean = targets if masked else snapshot.batch.inputs[: self.examples]

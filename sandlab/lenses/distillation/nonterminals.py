@@ -14,6 +14,7 @@ from sandlab.errors import choice, integer
 from sandlab.learning.experiment import Snapshot
 from sandlab.learning.schedules import factors
 from sandlab.models.hooks import record
+from sandlab.models.transformer import TransformerConfig
 from sandlab.random import rng
 from sandlab.registry import register
 from sandlab.worlds.base import World
@@ -96,7 +97,9 @@ def _vectors(
     masks = batch.inputs.shape == batch.targets.shape and bool((batch.targets[:, 0] == world.bos).all())  # type: ignore[attr-defined]
     clean = batch.targets if masks else batch.inputs
     clean = torch.where(clean == pad, pad + vocab, clean) if masks else clean
-    last = f"layers.{model.config.layers - 1}.resid_post"  # type: ignore[union-attr]
+    config = model.config
+    assert isinstance(config, TransformerConfig)
+    last = f"layers.{config.layers - 1}.resid_post"
     training = model.training
     with record(model.eval(), last) as cache:
         model(clean)

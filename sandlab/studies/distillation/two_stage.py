@@ -101,7 +101,7 @@ def intermediate_teacher(results: Results) -> np.ndarray:
 
     Share of seeds whose support is recovered at all dimensions (asked: 0.9).
     """
-    return results.recovered[:, 1, results.batches.index(128)].all(0)
+    return np.asarray(results.recovered[:, 1, results.batches.index(128)].all(0))
 
 
 @study.claim(Share(below=0.5), at="Theorem 23", paper="d^(k−1)")
