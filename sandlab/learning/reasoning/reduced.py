@@ -183,7 +183,8 @@ class ReducedLego:
             loss = torch.stack([self._loss(*each, betas[0], betas[1]) for each in prepared]).sum()
             done = below is not None and float(loss.detach()) <= below
             if index in at or done:
-                kept.append((index, float(loss.detach()), *betas.detach().tolist()))
+                first, second = betas.detach().tolist()
+                kept.append((index, float(loss.detach()), first, second))
             if done or index == steps:
                 reached = reached or done
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw_action", "draw_chain", "draw_step"]
+
+Point: TypeAlias = "np.ndarray | tuple[float, float]"
 
 
 def draw_action(action: str | GroupAction, elements: Sequence[int] | None = None) -> Figure:
@@ -68,8 +70,6 @@ def draw_step(texts: Sequence[str], attention: np.ndarray, title: str = "What an
     return figure
 
 
-def _arrow(
-    axis: Axes, end: Sequence[float], start: Sequence[float], width: float, colour: str, rad: float = 0.18
-) -> None:
+def _arrow(axis: Axes, end: Point, start: Point, width: float, colour: str, rad: float = 0.18) -> None:
     shape = {"arrowstyle": "->", "linewidth": width, "color": colour, "connectionstyle": f"arc3,rad={rad}"}
     axis.annotate("", (float(end[0]), float(end[1])), (float(start[0]), float(start[1])), arrowprops=shape)

@@ -79,6 +79,7 @@ class LegoTheoryTransformer(Model):
     """
 
     config: LegoTheoryConfig
+    bias: Tensor
 
     @configured(LegoTheoryConfig)
     def __init__(self, config: LegoTheoryConfig) -> None:
