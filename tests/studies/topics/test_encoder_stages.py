@@ -26,7 +26,7 @@ def results(attention: int, value: int, turn: float) -> Results:
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    check(study, results(150, 20, 1.0), results(20, 150, -1.0))
+    check(study, results(150, 20, 1.0), results(20, 150, -1.0), results(1000, 20, 1.0))
 
 
 def test_a_small_run_measures_every_layer_at_every_step() -> None:
