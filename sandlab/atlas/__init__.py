@@ -1,1 +1,1 @@
-"""The web page over the store."""
+"""The atlas: a live page on which worlds, circuits, trainings and claims can be played with (`sandlab serve`)."""

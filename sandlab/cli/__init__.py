@@ -28,6 +28,7 @@ from sandlab.cli import (
     exporting,
     new,
     results,
+    serve,
     studies,
     training,
 )
@@ -63,6 +64,7 @@ def _make() -> typer.Typer:
         new,
         card,
         exporting,
+        serve,
     ):
         made.registered_commands.extend(part.commands.registered_commands)
     return made

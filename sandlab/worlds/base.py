@@ -150,6 +150,23 @@ class World:
         joiner = "" if all(len(letter) == 1 for letter in letters) else " "
         return joiner.join(letters[int(token)] for token in tokens)
 
+    def read(self, text: str) -> Tensor:
+        """The tokens of a text: the inverse of `render`, wherever the letters allow it; spaces between them may be left out.
+
+        >>> Dyck(types=2).read("([])")
+        """
+        letters = self.letters
+        known = {letter: token for token, letter in enumerate(letters)}
+        if len(known) < len(letters):
+            raise BadInput(f"{type(self).__name__} writes two tokens alike: its text cannot be read back")
+        single = all(len(letter) == 1 for letter in letters)
+        words = [sign for sign in text if sign in known or not sign.isspace()] if single else text.split()
+        for word in words:
+            if word not in known:
+                hint = nearest(word, known) or f"it has {' '.join(letters[:20])}"
+                raise BadInput(f"{type(self).__name__} has no letter {word!r}: {hint}")
+        return torch.tensor([known[word] for word in words], dtype=torch.long)
+
     def stream(self, batch_size: int, *, rng: torch.Generator) -> Iterator[Batch]:
         """An endless stream of fresh batches."""
         integer("batch_size", batch_size, low=1)

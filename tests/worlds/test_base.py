@@ -35,3 +35,25 @@ def test_a_batch_can_be_sliced_and_moved_with_its_truth() -> None:
 def test_unknown_world_parameters_suggest_the_nearest() -> None:
     with pytest.raises(sl.BadInput, match="did you mean 'length'"):
         sl.worlds.MarkovChain.from_settings({"lenght": 4})
+
+
+def test_what_a_world_writes_it_reads_back_wherever_its_letters_allow() -> None:
+    read = []
+    for name in sl.names("worlds"):
+        kind = sl.get("worlds", name)
+        try:
+            world = kind()
+            batch = world.sample(3, rng=sl.rng(0))
+            if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
+                continue
+            texts = [world.render(row) for row in batch.inputs]
+        except (TypeError, sl.BadInput, NotImplementedError, IndexError):
+            continue  # made in Python, or without letters of its own
+        if len(set(world.letters)) < len(world.letters) or type(world).render is not sl.worlds.World.render:
+            continue
+        for row, text in zip(batch.inputs, texts):
+            assert world.read(text).tolist() == row.tolist(), name
+        read.append(name)
+    assert len(read) >= 25
+    with pytest.raises(sl.BadInput, match="has no letter"):
+        sl.worlds.Dyck().read("(x)")

@@ -124,25 +124,26 @@ class Automaton(World):
     ) -> Int[Tensor, "*example time"]:
         """States after each letter, for one word (tensor, numbers or letter names) or for many (tensor)."""
         first = self.start if start is None else self._state("start", start)
-        tokens = words if isinstance(words, Tensor) else torch.tensor(self.read(words), dtype=torch.long)
+        tokens = words if isinstance(words, Tensor) else self.read(words)
         if tokens.numel():
             self._known_letters(int(tokens.min()), int(tokens.max()))
         if tokens.ndim == 1:
             return self.runner.run(tokens.unsqueeze(0), first)[0]
         return self.runner.run(tokens, first)
 
-    def read(self, word: Sequence[int | str]) -> list[int]:
+    def read(self, text: Sequence[int | str]) -> Tensor:
         """Letter numbers of a word given by names, for example "abba"; numbers pass through."""
         numbers = {name: letter for letter, name in enumerate(self.letters)}
         result: list[int] = []
-        for symbol in word:
+        single = all(len(name) == 1 for name in numbers)
+        for symbol in text.split() if isinstance(text, str) and not single else text:
             if isinstance(symbol, str) and symbol not in numbers:
                 known = ", ".join(numbers)
                 raise BadInput(
                     f"unknown letter {symbol!r}: the alphabet is {known}. {nearest(symbol, numbers)}".strip()
                 )
             result.append(numbers[symbol] if isinstance(symbol, str) else symbol)
-        return result
+        return torch.tensor(result, dtype=torch.long)
 
     def task(self, **changes: Any) -> Self:
         """The same machine with other options: `machine.task(length=40, reveal=0.1)`."""
@@ -264,7 +265,7 @@ class Automaton(World):
     def accepts(self, tokens: Tensor | str) -> bool | Tensor:
         require(self.accepting is not None, "accepting", None, "given for a language", "name the accepting states")
         assert self.accepting is not None
-        words = tokens if isinstance(tokens, Tensor) else torch.tensor(self.read(tokens), dtype=torch.long)
+        words = tokens if isinstance(tokens, Tensor) else self.read(tokens)
         final = torch.zeros(self.states, dtype=torch.bool, device=words.device)
         final[list(self.accepting)] = True
         if words.shape[-1] == 0:

@@ -18,7 +18,7 @@ from sandlab.circuits import (
 def test_the_trace_shows_what_each_channel_holds():
     machine = sl.worlds.Abab()
     model = sl.circuits.compile(machine, 8, "krohn-rhodes")
-    word = torch.tensor(machine.read("ababbaba"))
+    word = machine.read("ababbaba")
     rows = trace(model, word)
     assert set(rows) == set(model.config.channels) and len(rows["letter"]) == model.config.layers + 1
     # The last layer leaves one possible state: the automaton's.

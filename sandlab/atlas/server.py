@@ -1,0 +1,255 @@
+"""The atlas's server: loopback only, its own pages only, and nothing that a page sends is executed or opened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from sandlab.atlas.jobs import Jobs
+from sandlab.atlas.workers import TooSlow, Workers
+from sandlab.errors import BadInput, integer, number
+
+__all__ = ["create_app", "serve"]
+
+STATIC = Path(__file__).parent / "static"
+# The one style sheet that Observable Plot writes into its pictures.
+PLOT_STYLE = "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww='"
+POLICY = (
+    f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_MOST_BODY = 64 * 1024
+# View → its arguments and how each is read from the address.
+QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
+    "worlds": {},
+    "world": {"name": str, "settings": lambda text: _texts(text), "seed": int, "examples": int},
+    "predict": {"name": str, "settings": lambda text: _texts(text), "text": str},
+    "circuit": {"machine": str, "word": str, "length": int, "method": str, "bits": int, "off": str},
+    "claims": {},
+    "history": {"claim": str},
+    "sources": {},
+    "cards": {},
+}
+_STEADY = ("worlds", "claims", "sources", "cards")  # the same for every asker, until the server ends
+
+
+def create_app(
+    *, store: Path | None = None, hosts: tuple[str, ...] = (), token: str = "", private: bool = False, workers: int = 2
+) -> FastAPI:
+    """The application.
+
+    hosts     values of the Host header that are answered, such as "127.0.0.1:8000"; empty: any
+    private   others can reach the address: the page itself and every answer need the token (?token=… opens the page)
+    """
+    token = token or secrets.token_urlsafe(24)
+    pool = Workers(workers)
+    known: dict[str, dict[str, Any]] = {}
+
+    async def _remember(view: str) -> None:
+        if view not in known:
+            known[view] = await pool.ask(view, {})
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        app.state.jobs = Jobs(store)
+        pool.start()
+        warm = asyncio.create_task(_remember("worlds"))  # the first page, before anyone asks
+        yield
+        warm.cancel()
+        app.state.jobs.close()
+        pool.close()
+
+    app = FastAPI(title="SandLab atlas", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
+    app.state.token = token
+
+    @app.middleware("http")
+    async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        refusal = _refusal(request, hosts, token, private)
+        answer = refusal or await call(request)
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    @app.exception_handler(BadInput)
+    async def bad(_request: Request, problem: BadInput) -> JSONResponse:
+        return JSONResponse({"error": str(problem)}, 400)
+
+    @app.exception_handler(TooSlow)
+    async def slow(_request: Request, problem: TooSlow) -> JSONResponse:
+        return JSONResponse({"error": str(problem)}, 503)
+
+    @app.get("/", response_class=HTMLResponse)
+    async def page() -> HTMLResponse:
+        return HTMLResponse((STATIC / "index.html").read_text(encoding="utf-8").replace("{{token}}", token))
+
+    @app.get("/api/{view}")
+    async def answer(view: str, request: Request) -> JSONResponse:
+        if view not in QUESTIONS:
+            return JSONResponse({"error": f"there is no question called {view!r}"[:200]}, 404)
+        arguments = _arguments(view, request)
+        if view in _STEADY:
+            await _remember(view)
+            return JSONResponse(known[view])
+        return JSONResponse(await pool.ask(view, arguments))
+
+    @app.get("/figure/{chapter}/{study}/{preset}/{name}")
+    async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
+        return _figure(f"{chapter}/{study}", preset, name)
+
+    _job_routes(app)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app
+
+
+def _job_routes(app: FastAPI) -> None:
+    @app.get("/jobs")
+    async def every(request: Request) -> JSONResponse:
+        return JSONResponse({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.known.values()]})
+
+    @app.get("/jobs/{which}")
+    async def one(which: str, request: Request) -> JSONResponse:
+        since = _whole("since", request.query_params.get("since", "0"))
+        return JSONResponse(request.app.state.jobs.get(_whole("job", which)).facts(since))
+
+    @app.post("/jobs")
+    async def begin(request: Request) -> JSONResponse:
+        asked = await _body(request)
+        kind = asked.get("kind")
+        if kind == "run":
+            words, title = _run_words(asked)
+        elif kind == "train":
+            words, title = _training_words(asked)
+        else:
+            raise BadInput("kind must be 'run' or 'train'")
+        return JSONResponse(request.app.state.jobs.start(str(kind), title, words).facts())
+
+    @app.delete("/jobs/{which}")
+    async def stop(which: str, request: Request) -> JSONResponse:
+        return JSONResponse(request.app.state.jobs.stop(_whole("job", which)).facts())
+
+
+def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool) -> JSONResponse | None:
+    """Why a request is not answered: another host's name, another page, a change without the page's token."""
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    if hosts and host not in hosts:
+        return JSONResponse({"error": "this server answers to its own address only"}, 421)
+    if origin is not None and origin != f"http://{host}":
+        return JSONResponse({"error": "another page may not ask"}, 403)
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return JSONResponse({"error": "another page may not ask"}, 403)
+    shared = request.url.path.startswith("/static/")
+    if request.method not in ("GET", "HEAD") or (private and not shared):
+        given = request.headers.get("x-sandlab-token", "") or request.query_params.get("token", "")
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            return JSONResponse({"error": "a change needs the token of the page"}, 403)
+    return None
+
+
+def _arguments(view: str, request: Request) -> dict[str, Any]:
+    """Arguments of a view, read from the address by their kind; an unknown one is refused."""
+    readers, found = QUESTIONS[view], {}
+    for name, text in request.query_params.items():
+        if name == "token":
+            continue
+        if name not in readers:
+            raise BadInput(f"{view} is not asked for {name!r}"[:200])
+        if len(text) > 8000:
+            raise BadInput(f"{name} is too long")
+        try:
+            found[name] = readers[name](text)
+        except (ValueError, TypeError):
+            raise BadInput(f"{name} cannot be read: {text[:80]!r}") from None
+    return found
+
+
+def _texts(text: str) -> dict[str, str]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("settings are an object")
+    return {str(name): str(value) for name, value in found.items()}
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST_BODY:
+            raise BadInput("that is more than a page sends")
+    try:
+        found = json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise BadInput("the request is no JSON") from None
+    if not isinstance(found, dict):
+        raise BadInput("the request must be an object")
+    return found
+
+
+def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
+    from sandlab.registry import names
+
+    study = asked.get("study")
+    if study not in names("studies"):
+        raise BadInput(f"no study is called {str(study)[:80]!r}")
+    return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
+
+
+def _training_words(asked: dict[str, Any]) -> tuple[list[str], str]:
+    from sandlab.registry import names
+
+    world, model = asked.get("world"), asked.get("model")
+    if world not in names("worlds") or model not in names("models"):
+        raise BadInput("choose a world and a model of the list")
+    steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
+    seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
+    lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
+    settings = {str(k): str(v) for k, v in dict(asked.get("settings") or {}).items()}
+    options = {str(k): str(v) for k, v in dict(asked.get("options") or {}).items()}
+    plan = {"world": world, "settings": settings, "model": model, "options": options}
+    words = ["sandlab.atlas.live_training", json.dumps({**plan, "steps": steps, "seeds": seeds, "lr": lr})]
+    return words, f"{model} on {world}"
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise BadInput(f"{name} must be a whole number")
+    return int(text)
+
+
+def _figure(study: str, preset: str, name: str) -> Response:
+    """A published figure, found among those there are: the address is never used as a path."""
+    from sandlab.lab._report.published import published
+    from sandlab.registry import names
+
+    if study in names("studies"):
+        for run in published(study):
+            for file in run.folder.rglob("*.svg") if run.preset == preset else ():
+                if file.stem == name:
+                    return Response(file.read_bytes(), media_type="image/svg+xml")
+    return JSONResponse({"error": "there is no such figure"}, 404)
+
+
+def serve(*, host: str = "127.0.0.1", port: int = 8000, store: Path | None = None, token: str = "") -> None:
+    """Serve until Ctrl-C; answers only to this machine's own names unless told otherwise."""
+    import uvicorn
+
+    alone = host in ("127.0.0.1", "localhost")
+    names = {"localhost", "127.0.0.1"} if alone else {host}
+    hosts = tuple(f"{name}:{port}" for name in names)
+    app = create_app(store=store, hosts=hosts if alone else (), token=token, private=not alone)
+    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=200)

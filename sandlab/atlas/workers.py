@@ -1,0 +1,122 @@
+"""Worker processes for the pages' questions: a few at once, each with a limit on time and memory; the rest wait."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import resource
+from multiprocessing.connection import Connection
+from typing import Any
+
+from sandlab.errors import BadInput
+
+__all__ = ["TooSlow", "Workers"]
+
+_MEMORY = 6 * 2**30
+
+
+class TooSlow(Exception):
+    """A question took longer than it may, or its worker died."""
+
+
+class Workers:
+    """`count` processes that answer questions in the order they come. One that is too slow is killed and replaced."""
+
+    def __init__(self, count: int = 2, seconds: float = 30.0) -> None:
+        self.count, self.seconds = count, seconds
+        self._free: asyncio.Queue[_Worker] = asyncio.Queue()
+        self._all: list[_Worker] = []
+
+    def start(self) -> None:
+        for _ in range(self.count):
+            self._add()
+
+    def _add(self) -> None:
+        worker = _Worker()
+        self._all.append(worker)
+        self._free.put_nowait(worker)
+
+    async def ask(self, view: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
+        worker = await self._free.get()
+        try:
+            kind, answer = await asyncio.wait_for(asyncio.to_thread(worker.ask, view, arguments), self.seconds)
+        except asyncio.CancelledError:  # the page has gone
+            self._replace(worker)
+            raise
+        except (TimeoutError, EOFError, OSError):
+            self._replace(worker)
+            raise TooSlow(
+                f"this takes more than {self.seconds:.0f} s or too much memory: choose smaller sizes"
+            ) from None
+        self._free.put_nowait(worker)
+        if kind == "answer":
+            return dict(answer)
+        raise BadInput(str(answer))
+
+    def _replace(self, worker: _Worker) -> None:
+        worker.kill()
+        if worker in self._all:  # not when everything ends
+            self._all.remove(worker)
+            self._add()
+
+    def close(self) -> None:
+        for worker in self._all:
+            worker.kill()
+        self._all.clear()
+
+
+class _Worker:
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True, name="sandlab atlas worker")
+        self.process.start()
+        theirs.close()
+
+    def ask(self, view: str, arguments: dict[str, Any]) -> tuple[str, Any]:
+        self.pipe.send((view, arguments))
+        found: tuple[str, Any] = self.pipe.recv()
+        return found
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(2)
+        self.pipe.close()
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer questions until the pipe closes."""
+    import os
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    from sandlab.atlas.views import VIEWS
+
+    _warm_up()
+    while True:
+        try:
+            view, arguments = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            answer: tuple[str, Any] = ("answer", VIEWS[view](**arguments))
+        except BadInput as problem:
+            answer = ("refused", str(problem))
+        except MemoryError:
+            answer = ("refused", "this needs more memory than a page may use: choose smaller sizes")
+        except Exception as problem:
+            answer = ("refused", f"this cannot be computed ({type(problem).__name__}: {problem})")
+        pipe.send(answer)
+
+
+def _warm_up() -> None:
+    """Load what the first question would wait for."""
+    import torch
+
+    from sandlab.atlas.views import VIEWS
+
+    torch.set_num_threads(1)
+    VIEWS["world"]("dyck", {}, 0, 1)
