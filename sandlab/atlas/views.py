@@ -67,7 +67,7 @@ def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType
     from sandlab.worlds.base import Batch
 
     made = _world(name, settings)
-    tokens = made.read(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
+    tokens = made.read_text(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
     if not len(tokens):
         raise BadInput("write at least one letter")
     inputs = tokens.unsqueeze(0)
@@ -81,7 +81,7 @@ def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType
         found["why"] = str(problem).strip("'\"") or "this world has no oracle for a text alone"
     with contextlib.suppress(NotImplementedError):
         found["accepts"] = bool(torch.as_tensor(made.accepts(tokens)).all())
-    found["code"] = f"world = sl.worlds.{made!r}\nworld.oracle(batch_of(world.read({made.render(tokens)!r})))"
+    found["code"] = f"world = sl.worlds.{made!r}\nworld.oracle(batch_of(world.read_text({made.render(tokens)!r})))"
     return found
 
 
@@ -119,7 +119,7 @@ def _computation(made: Any, model: Any, word: str, length: int, bits: int | None
     from sandlab.circuits.precision import rounded
     from sandlab.models.hooks import patch, record
 
-    tokens = made.read(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))
+    tokens = made.read_text(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))
     patterns: dict[str, Any] = {}
     changes = _without(off)
     with contextlib.ExitStack() as stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -91,7 +92,7 @@ class AppendProtocol:
         point = f"hidden.{self._layer(model)}"
         probe, errors = self.train(model, point)
         guide = ProbeVerifier(model.generator, point, probe.network)
-        warp = {"temperature": self.temperature, "top_p": self.top_p}
+        warp: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p}
         ways: dict[str, Decoder] = {
             "nucleus sampling": Nucleus(**warp),
             "backtracking": Backtracking(**warp, quota=self.quota, stride=self.stride, threshold=self.threshold),
@@ -168,7 +169,8 @@ class AppendProtocol:
         if self.misleading:
             require(self.names <= len(OOD_NAMES), "names", self.names, f"at most {len(OOD_NAMES)} misleading ones")
             return list(OOD_NAMES[: self.names])
-        source, found = rng(self.seed, "names"), []
+        source = rng(self.seed, "names")
+        found: list[str] = []
         while len(found) < self.names:
             letters = torch.randint(26, (3,), generator=source).tolist()
             name = "".join(string.ascii_lowercase[letter] for letter in letters)

@@ -103,9 +103,11 @@ def _classes() -> tuple[Any, Any]:
             if labels is not None:
                 shifted = logits[:, :-1].flatten(0, 1).float()
                 loss = nn.functional.cross_entropy(shifted, labels[:, 1:].flatten())
-            return CausalLMOutput(loss=loss, logits=logits)
+            return CausalLMOutput(loss=loss, logits=logits)  # type: ignore[arg-type]
 
-        def prepare_inputs_for_generation(self, input_ids: Any, **_: Any) -> dict[str, Any]:
+        def prepare_inputs_for_generation(  # type: ignore[override]
+            self, input_ids: Any, **_: Any
+        ) -> dict[str, Any]:
             return {"input_ids": input_ids}
 
     del transformers

@@ -150,10 +150,10 @@ class World:
         joiner = "" if all(len(letter) == 1 for letter in letters) else " "
         return joiner.join(letters[int(token)] for token in tokens)
 
-    def read(self, text: str) -> Tensor:
-        """The tokens of a text: the inverse of `render`, wherever the letters allow it; spaces between them may be left out.
+    def read_text(self, text: str) -> Tensor:
+        """The tokens of a text: the inverse of `render`, wherever the letters allow it.
 
-        >>> Dyck(types=2).read("([])")
+        >>> Dyck(types=2).read_text("([])")
         """
         letters = self.letters
         known = {letter: token for token, letter in enumerate(letters)}

@@ -86,7 +86,7 @@ def test_typing_a_word_shows_the_oracles_law_and_the_address_can_be_shared(
     page.wait_for_function("() => document.querySelector('#law')?.dataset.letters === '3'")
     law = page.evaluate("() => JSON.parse(document.querySelector('#law').textContent)")
     world = sl.worlds.Dyck()
-    tokens = world.read("^([").unsqueeze(0)
+    tokens = world.read_text("^([").unsqueeze(0)
     truth = world.oracle(sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))[0, -1].exp()
     assert max(abs(a - b) for a, b in zip(law, truth.tolist())) < 1e-5
     other = browser.new_page()

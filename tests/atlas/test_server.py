@@ -36,7 +36,7 @@ def mutate(client: TestClient, method: str, path: str, body: object = None) -> h
 def test_the_oracle_on_the_page_is_the_oracle(client: TestClient) -> None:
     world = sl.worlds.Dyck(depth=3)
     found = client.get("/api/predict", params={"name": "dyck", "text": "([]", "settings": '{"depth": "3"}'}).json()
-    tokens = world.read("([]").unsqueeze(0)
+    tokens = world.read_text("([]").unsqueeze(0)
     law = world.oracle(sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))[0].exp()
     torch.testing.assert_close(torch.tensor(found["probs"], dtype=torch.float64), law, rtol=0, atol=1e-6)
     assert found["row"] == tokens[0].tolist()

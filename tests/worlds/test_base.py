@@ -52,8 +52,8 @@ def test_what_a_world_writes_it_reads_back_wherever_its_letters_allow() -> None:
         if len(set(world.letters)) < len(world.letters) or type(world).render is not sl.worlds.World.render:
             continue
         for row, text in zip(batch.inputs, texts):
-            assert world.read(text).tolist() == row.tolist(), name
+            assert world.read_text(text).tolist() == row.tolist(), name
         read.append(name)
     assert len(read) >= 25
     with pytest.raises(sl.BadInput, match="has no letter"):
-        sl.worlds.Dyck().read("(x)")
+        sl.worlds.Dyck().read_text("(x)")

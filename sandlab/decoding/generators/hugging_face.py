@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -236,14 +236,15 @@ class HuggingFaceGenerator(CachedGenerator):
 
     def _positions_wanted(self, last: Tensor | None) -> dict[str, Tensor]:
         """The positions of which logits are computed: a prompt of 4 000 tokens needs those of its last one only."""
-        return {} if self._all_wanted(last) else {"logits_to_keep": last.unique()}
+        return {} if last is None or self._all_computed else {"logits_to_keep": last.unique()}
 
-    def _all_wanted(self, last: Tensor | None) -> TypeGuard[None]:
-        """Whether all positions are computed: all are asked for, the model cannot leave some out, or there is one."""
-        return last is None or not self.keeps or self.single
+    @property
+    def _all_computed(self) -> bool:
+        """Whether logits of all positions are computed: the model cannot leave some out, or there is only one."""
+        return not self.keeps or self.single
 
     def _wanted(self, logits: Tensor, last: Tensor | None) -> Tensor:
-        if self._all_wanted(last):
+        if last is None or self._all_computed:
             return _at(logits, last)
         return _at(logits, torch.searchsorted(last.unique(), last))
 

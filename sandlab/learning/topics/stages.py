@@ -37,9 +37,8 @@ def two_stages(values: Training, attention: Training, *, bias: bool = True) -> t
 
     bias   train the biases of each stage too
     """
-    kept = slice(None) if bias else slice(0, 1)
     return (
-        TopicStage(VALUES[kept], values, uniform=True),
+        TopicStage(VALUES if bias else VALUES[:1], values, uniform=True),
         TopicStage(ATTENTION if bias else ATTENTION[:2], attention),
     )
 

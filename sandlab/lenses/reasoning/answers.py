@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from sandlab.errors import integer
 from sandlab.learning.experiment import Snapshot
+from sandlab.learning.population import Population
 from sandlab.lenses.predictions import evaluating
 from sandlab.registry import register
 from sandlab.worlds.base import Batch
@@ -57,7 +58,7 @@ def answer_accuracy(model: nn.Module, world: Lego, *, examples: int = 300, rng: 
     Source: Huang et al. 2025, Definition 3.6 (Acc_L) and section 7 (all steps).
     """
     integer("examples", examples, low=1)
-    members = len(model) if hasattr(model, "seeds") else 1
+    members = len(model) if isinstance(model, Population) else 1
     size = max(1, AT_ONCE // (2 * world.predicates * 5 * world.vocab * members))
     parts = []
     with evaluating(model), torch.no_grad():

@@ -156,8 +156,9 @@ class PermutationCheck:
         draws = snapshot.rng(10, "permuted")
         batch = world.sample(self.examples, rng=draws)
         order = torch.rand(self.examples, world.length, generator=draws, device=draws.device).argsort(-1)
-        chain = tuple(batch.truth[name] for name in ("variables", "actions", "values"))
-        moved, same = world.compose(*chain, order), world.compose(*chain, order[:1].expand_as(order))
+        names, acts, values = (batch.truth[name] for name in ("variables", "actions", "values"))
+        moved = world.compose(names, acts, values, order)
+        same = world.compose(names, acts, values, order[:1].expand_as(order))
         # In full precision: rounded products would hide that the answers do not change.
         with evaluating(model), torch.no_grad(), computing("float32", snapshot.device):
             change = (model(moved.inputs) - model(batch.inputs)).abs().flatten(1).amax(-1)

@@ -38,7 +38,7 @@ def draw_action(action: str | GroupAction, elements: Sequence[int] | None = None
             _arrow(axis, places[end], places[start], 1.6, colour)
     axis.scatter(*places.T, s=320, color="white", edgecolor="black", zorder=3)
     for value, place in enumerate(places):
-        axis.text(*place, str(value), ha="center", va="center", zorder=4)
+        axis.text(place[0], place[1], str(value), ha="center", va="center", zorder=4)
     axis.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
     axis.axis("off")
     axis.legend(loc="lower right")

@@ -90,9 +90,7 @@ def stage_times(steps: Float[np.ndarray, " time"], norms: Mapping[str, Float[np.
     t₁₀(X) = first step with ‖X‖ ≥ ‖X‖₀ + 0.1(max‖X‖ − ‖X‖₀); two stages when min(t₁₀(K), t₁₀(Q)) ≥ 2 t₁₀(V).
     """
     curves = {part: np.asarray(norms[part], float) for part in PARTS}
-    tenth = {
-        part: _first(steps, each >= each[0] + 0.1 * np.ptp(each[[0, each.argmax()]])) for part, each in curves.items()
-    }
+    tenth = {part: _first(steps, each >= each[0] + 0.1 * (each.max() - each[0])) for part, each in curves.items()}
     grown = {part: each.max() > each[0] * (1 + 1e-9) for part, each in curves.items()}
     tenth = {part: when if grown[part] else float("inf") for part, when in tenth.items()}
     return StageTimes(tenth, {part: _first(steps, each >= 2 * each[0]) for part, each in curves.items()})

@@ -119,5 +119,5 @@ def _split(runs: Runs, groups: list[tuple[int, ...]]) -> Iterator[Runs]:
 
 def _joined(parts: list[ChainRuns]) -> ChainRuns:
     names = ("accuracy", "labels", "kept", "kept_right", "loss")
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], seeds=tuple(seed for part in parts for seed in part.seeds), **arrays)

@@ -75,7 +75,7 @@ def experiment(
     """A transformer over clauses on LEGO; at the end accuracy by length, attention maps, shuffled predicates."""
     rot = ContextRot(QUICK_ROT if lengths == QUICK_LENGTHS else FULL_ROT)
     maps: tuple[Probe, ...] = (PlainMaps(), PermutationCheck(), Diagonals((10, 20, 40)), routing_blocks)
-    final = (LengthAccuracy(lengths, sequences), *maps, rot)
+    final: tuple[Probe, ...] = (LengthAccuracy(lengths, sequences), *maps, rot)
     return Experiment(world, LegoConfig(world.vocab, **model), training, seeds=seeds, final=final)
 
 

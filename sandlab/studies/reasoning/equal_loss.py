@@ -7,6 +7,7 @@ same level. What is left of the gap then is not due to unequal convergence.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ from sandlab.studies.study import Lab, Rows, Study
 LEVELS = {"quick": 2e-3, "full": 1e-5}
 
 
-def stopped(given: Experiment, level: float, evals: int, **training: float | str | int) -> Experiment:
+def stopped(given: Experiment, level: float, evals: int, **training: Any) -> Experiment:
     """The experiment at a constant rate, stopped at a held-out loss."""
     how = replace(given.training, schedule="constant", stop=EarlyStop(below=level), evals=evals, **training)
     return replace(given, training=how)

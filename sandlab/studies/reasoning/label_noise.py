@@ -59,7 +59,9 @@ class Results:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    stages = {f"{noise:g}": (replace(settings.stage, noise=noise),) for noise in settings.noises}
+    stages: dict[str, tuple[SelfTrainingStage, ...]] = {
+        f"{noise:g}": (replace(settings.stage, noise=noise),) for noise in settings.noises
+    }
     return Results(train_chains(lab, settings.start, stages), settings.noises)
 
 

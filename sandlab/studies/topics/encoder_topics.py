@@ -272,7 +272,7 @@ def tables(results: Results) -> dict[str, Rows]:
 
 def _cells(means: np.ndarray) -> dict[str, float]:
     """(measure, same or different) as named cells."""
-    cells = {}
+    cells: dict[str, float] = {}
     for measure, (same, different) in zip(MEASURES, means.tolist()):
         cells |= {f"{measure}, same": same, f"{measure}, different": different, f"{measure}, ratio": same / different}
     return cells

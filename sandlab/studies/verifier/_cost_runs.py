@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -279,7 +279,7 @@ def collect_curves(settings: Settings, lab: Lab) -> dict[str, list[Curves]]:
     found = {}
     for task in tasks(settings):
         runs = lab.train(task.experiment, label=f"models of {task.name}", weights=True)
-        models = [runs.model(task.experiment.model, index) for index in range(len(runs))]
+        models: list[Any] = [runs.model(task.experiment.model, index) for index in range(len(runs))]
         jobs = [CostJob(settings, task.name, seed, lab.device) for seed in runs.seeds]
         found[task.name] = lab.map(measure, jobs, given=models, label=task.name)
     return found

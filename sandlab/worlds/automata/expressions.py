@@ -42,9 +42,7 @@ def letter(symbols: list[str]) -> Expression:
 
 def sequence(left: Expression, right: Expression) -> Expression:
     if len(left.symbols) + len(right.symbols) > MOST_POSITIONS:
-        raise BadInput(
-            f"the regular expression has more than {MOST_POSITIONS} letters, its repetitions written out"
-        )
+        raise BadInput(f"the regular expression has more than {MOST_POSITIONS} letters, its repetitions written out")
     right = right.shifted(len(left.symbols))
     follow = list(left.follow)
     for position in left.last:

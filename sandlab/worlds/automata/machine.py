@@ -124,14 +124,14 @@ class Automaton(World):
     ) -> Int[Tensor, "*example time"]:
         """States after each letter, for one word (tensor, numbers or letter names) or for many (tensor)."""
         first = self.start if start is None else self._state("start", start)
-        tokens = words if isinstance(words, Tensor) else self.read(words)
+        tokens = words if isinstance(words, Tensor) else self.read_text(words)
         if tokens.numel():
             self._known_letters(int(tokens.min()), int(tokens.max()))
         if tokens.ndim == 1:
             return self.runner.run(tokens.unsqueeze(0), first)[0]
         return self.runner.run(tokens, first)
 
-    def read(self, text: Sequence[int | str]) -> Tensor:
+    def read_text(self, text: Sequence[int | str]) -> Tensor:
         """Letter numbers of a word given by names, for example "abba"; numbers pass through."""
         numbers = {name: letter for letter, name in enumerate(self.letters)}
         result: list[int] = []
@@ -265,7 +265,7 @@ class Automaton(World):
     def accepts(self, tokens: Tensor | str) -> bool | Tensor:
         require(self.accepting is not None, "accepting", None, "given for a language", "name the accepting states")
         assert self.accepting is not None
-        words = tokens if isinstance(tokens, Tensor) else self.read(tokens)
+        words = tokens if isinstance(tokens, Tensor) else self.read_text(tokens)
         final = torch.zeros(self.states, dtype=torch.bool, device=words.device)
         final[list(self.accepting)] = True
         if words.shape[-1] == 0:

@@ -18,7 +18,7 @@ from sandlab.circuits import (
 def test_the_trace_shows_what_each_channel_holds():
     machine = sl.worlds.Abab()
     model = sl.circuits.compile(machine, 8, "krohn-rhodes")
-    word = machine.read("ababbaba")
+    word = machine.read_text("ababbaba")
     rows = trace(model, word)
     assert set(rows) == set(model.config.channels) and len(rows["letter"]) == model.config.layers + 1
     # The last layer leaves one possible state: the automaton's.
@@ -61,7 +61,7 @@ def boxes(figure):
 
 def test_a_scan_is_drawn_as_maps_that_are_composed():
     machine = sl.worlds.Grid(size=4)
-    word = machine.read("RRLRRRLR")
+    word = machine.read_text("RRLRRRLR")
     drawn = boxes(draw_computation(sl.circuits.compile(machine, 8, "scan"), machine, word))
     for layer in (1, 2):
         for position in range(8):
@@ -74,7 +74,7 @@ def test_a_scan_is_drawn_as_maps_that_are_composed():
 
 def test_a_cascade_is_drawn_as_the_states_still_possible():
     machine = sl.worlds.Abab()
-    word = machine.read("ababbaba")
+    word = machine.read_text("ababbaba")
     model = sl.circuits.compile(machine, 8, "krohn-rhodes")
     drawn = boxes(draw_computation(model, machine, word))
     states = machine.run(torch.tensor([word]))[0].tolist()

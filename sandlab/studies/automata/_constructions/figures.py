@@ -22,8 +22,8 @@ def draw_constructions() -> dict[str, Figure]:
     narrowed = "Krohn–Rhodes: positions still possible, level by level"
     return {
         "machines": draw_machines(),
-        "scan": draw_computation(scan, grid, grid.read("RRLRRRLR"), title=composed),
-        "levels": draw_computation(cascade, grid, grid.read("RRLRRRLRLL"), title=narrowed),
+        "scan": draw_computation(scan, grid, grid.read_text("RRLRRRLR"), title=composed),
+        "levels": draw_computation(cascade, grid, grid.read_text("RRLRRRLRLL"), title=narrowed),
         "cascade": draw_wiring(krohn_rhodes_circuit(abab, 16), title="The cascade of (abab)* as wired"),
         "tower": draw_tower(abab, title="(abab)*: what stays possible, level by level"),
         "cayley": draw_groups(),

@@ -9,6 +9,7 @@ written values are right, as in greedy decoding. The same comparison for questio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -39,21 +40,19 @@ class Settings:
     exact_gates: int
 
 
-def experiment(
-    world: ClauseWorld, steps: int, seeds: tuple[int, ...], layers: int = 2, **training: float | str | int
-) -> Experiment:
+def experiment(world: ClauseWorld, steps: int, seeds: tuple[int, ...], layers: int = 2, **training: Any) -> Experiment:
     """A residual transformer over clauses with layer norms, Adam with cosine decay."""
     model = LegoConfig(
         world.vocab, token_width=16, head_width=32, hidden=256, layers=layers, residual=True, layernorm=True
     )
     how = Training(
         steps, **{"batch_size": 64, "lr": 2e-3, **training}, optimizer="adam", schedule="cosine", warmup=100, evals=5
-    )  # type: ignore[arg-type]
+    )
     return Experiment(world, model, how, seeds=seeds, final=(SharpAccuracy((world,)),))
 
 
 def settings(
-    gates: tuple[int, ...], steps: int, seeds: tuple[int, ...], exact: int, hops: int, **training: float | str | int
+    gates: tuple[int, ...], steps: int, seeds: tuple[int, ...], exact: int, hops: int, **training: Any
 ) -> Settings:
     def circuits(thought: bool) -> tuple[Experiment, ...]:
         return tuple(

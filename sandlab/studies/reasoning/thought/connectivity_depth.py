@@ -9,6 +9,7 @@ that walks along the path.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ def settings(
     steps: int,
     seeds: tuple[int, ...],
     exact: tuple[int, ...],
-    **training: float | str | int,
+    **training: Any,
 ) -> Settings:
     plain, walked = GraphConnectivity(vertices), GraphConnectivity(vertices, thought=True)
     trained = tuple(experiment(plain, steps, seeds, layers=depth, **training) for depth in depths)
