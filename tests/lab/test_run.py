@@ -232,6 +232,7 @@ def test_a_worker_serves_jobs_until_its_pipe_closes():
     mine, theirs = multiprocessing.Pipe()
     worker = threading.Thread(target=_serve, args=(theirs,))
     worker.start()
+    assert mine.recv_bytes() == b""  # it has started
     mine.send_bytes(pickle.dumps(task(average, Toy(4))))
     assert decode(pickle.loads(mine.recv_bytes()).payload)["mean"] == average(Toy(4))["mean"]
     mine.send_bytes(b"nonsense")
