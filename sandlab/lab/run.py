@@ -296,10 +296,16 @@ def _parquet(rows: list[Facts]) -> bytes:
     import pyarrow.parquet as pq
 
     columns = {name: None for row in rows for name in row}
-    table = pa.table({name: [_cell(row.get(name)) for row in rows] for name in columns})
+    table = pa.table({name: _column([_cell(row.get(name)) for row in rows]) for name in columns})
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()
+
+
+def _column(values: list[Json]) -> list[Json]:
+    """Values of one kind; a column that mixes words and numbers becomes words."""
+    words = any(isinstance(value, str) for value in values)
+    return [value if value is None or isinstance(value, str) else str(value) for value in values] if words else values
 
 
 def _cell(value: Json) -> Json:

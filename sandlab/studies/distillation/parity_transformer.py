@@ -74,7 +74,7 @@ def watched(teacher: Experiment, examples: int) -> Experiment:
 
 
 WORLD = SparseParity(12, 3, "tokens")
-SMALL = Training(5000, batch_size=64, lr=1e-3, optimizer="adam", evals=30, eval_examples=1024)
+SMALL = Training(5000, batch_size=64, lr=1e-3, optimizer="adam", evals=50, eval_examples=1024)
 QUICK = Settings(
     watched(experiment(WORLD, 4, 0.0, 3, SMALL), 4096), experiment(WORLD, 1, 0.0, 3, SMALL), 100, 500, (0.0, 1e-2)
 )
