@@ -141,7 +141,7 @@ def test_claims_are_filtered_and_opened(page: Any, address: str) -> None:
 
 def test_a_training_is_seen_live_and_stopped(page: Any, address: str) -> None:
     visit(page, address, "training?world=in-context-markov&model=rnn&length=8&steps=20000&seeds=2")
-    page.click("text=Train >> nth=-1")
+    page.click("button.main")
     page.wait_for_selector("#live svg", timeout=120_000)
     page.click("text=Stop")
     page.wait_for_function("() => document.querySelector('#state').textContent.endsWith('stopped')")
