@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from sandlab.atlas.jobs import Jobs
 from sandlab.atlas.workers import TooSlow, Workers
 from sandlab.errors import BadInput, integer, number
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "refuse_taken_port", "serve"]
 
 STATIC = Path(__file__).parent / "static"
 # The one style sheet that Observable Plot writes into its pictures.
@@ -253,3 +254,14 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000, store: Path | None = Non
     hosts = tuple(f"{name}:{port}" for name in names)
     app = create_app(store=store, hosts=hosts if alone else (), token=token, private=not alone)
     uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=200)
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Say at once that a port is in use."""
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((host, port))
+        except OSError as problem:
+            why = problem.strerror
+            raise BadInput(f"port {port} of {host} cannot be used ({why}): try --port {port + 1}") from None

@@ -24,25 +24,13 @@ def serve(
 ) -> None:
     """Open the atlas: play with worlds, circuits, trainings and claims in a browser. Nothing leaves this machine."""
     try:
+        from sandlab.atlas.server import refuse_taken_port
         from sandlab.atlas.server import serve as run
     except ImportError as problem:
         raise BadInput(f"the atlas needs {problem.name}: pip install 'sandlab[atlas]'") from problem
     if host not in ("127.0.0.1", "localhost") and len(token) < 16:
         raise BadInput("to listen on an address that others can reach, give --token of at least 16 letters")
-    _free(host, port)
+    refuse_taken_port(host, port)
     opened = f"/?token={token}" if token and host not in ("127.0.0.1", "localhost") else ""
     print(f"the atlas: http://{host}:{port}{opened}   (Ctrl-C ends it)", flush=True)
     run(host=host, port=port, store=Path(store) if store else None, token=token)
-
-
-def _free(host: str, port: int) -> None:
-    import socket
-
-    with socket.socket() as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind((host, port))
-        except OSError as problem:
-            raise BadInput(
-                f"port {port} of {host} cannot be used ({problem.strerror}): try --port {port + 1}"
-            ) from None
