@@ -30,6 +30,7 @@ def test_locally_twice_in_processes_and_resumed(tmp_path: Path) -> None:
     assert bits(tmp_path / "a") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_on_ray(tmp_path: Path) -> None:
     assert bits(tmp_path / "a", on="ray") == bits(tmp_path / "b")
