@@ -15,9 +15,12 @@ from sandlab.studies.claims import Exact
 
 STUDIES = sorted(_study_modules())
 DETERMINISTIC = {
+    "diffusions/log-cosh": {"order-of-the-baselines"},  # KL of given kernels, by quadrature
     "dyck/attention-variation": {"baseline"},  # a closed form of random attention
     "dyck/uniform": {"exact"},  # the construction, not the trained model
     "dyck/violation-bound": {"bounds-error", "bounds-loss"},  # an inequality for each given set of weights
+    # Tables of all inputs, counted:
+    "expressivity/protocols": {"index-and-disjointness-need-n-bits", "majority-needs-a-count"},
     "markov/flow-portrait": {"energy", "ends", "basins"},  # integrated curves of the gradient flow
     "ngrams/constructions": {"exact", "rate", "matches", "jacobians"},  # constructions and their derivatives
     "verifier/dyck-backtracking": {"accounting"},  # counters of the decoder add up
