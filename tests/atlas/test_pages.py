@@ -108,8 +108,12 @@ def test_a_slider_changes_the_world_and_back_goes_back(page: Any, address: str) 
         "field.dispatchEvent(new Event('change')); }"
     )
     page.wait_for_function("() => document.querySelector('.letters').children.length <= 10")
+    world = sl.worlds.FlipFlop(length=10)
+    shown = page.locator(".letters >> nth=0").locator("span").all_inner_texts()
+    assert "".join(shown) == world.render(world.sample(8, rng=sl.rng(0)).inputs[0])
     page.go_back()
     page.wait_for_selector("input[type=search]")
+    assert page.url.endswith("#/worlds")
 
 
 def test_a_circuit_is_typed_looked_into_and_loses_a_head(page: Any, address: str) -> None:
@@ -143,8 +147,11 @@ def test_a_training_is_seen_live_and_stopped(page: Any, address: str) -> None:
     visit(page, address, "training?world=in-context-markov&model=rnn&length=8&steps=20000&seeds=2")
     page.click("button.main")
     page.wait_for_selector("#live svg", timeout=120_000)
+    drawn = page.locator("#live svg path").count()
+    assert drawn >= 2  # a curve for each seed
     page.click("text=Stop")
     page.wait_for_function("() => document.querySelector('#state').textContent.endsWith('stopped')")
+    assert page.locator("text=Stop").is_disabled()
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])

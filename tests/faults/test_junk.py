@@ -39,9 +39,13 @@ def test_some_junk_at_the_terminal(seed: int) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_calls_of_the_api() -> None:
-    print(ends("--calls", "10000"))
+    found = ends("--calls", "10000")
+    print(found)
+    assert sum(found.values()) == 10_000
 
 
 @pytest.mark.slow
 def test_two_thousand_commands() -> None:
-    print(ends("--terminal", "--calls", "2000"))
+    found = ends("--terminal", "--calls", "2000")
+    print(found)
+    assert sum(found.values()) == 2_000
