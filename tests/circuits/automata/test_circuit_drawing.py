@@ -61,7 +61,7 @@ def boxes(figure):
 
 def test_a_scan_is_drawn_as_maps_that_are_composed():
     machine = sl.worlds.Grid(size=4)
-    word = machine.read_text("RRLRRRLR")
+    word = machine.read_text("RRLRRRLR").tolist()
     drawn = boxes(draw_computation(sl.circuits.compile(machine, 8, "scan"), machine, word))
     for layer in (1, 2):
         for position in range(8):
@@ -74,7 +74,7 @@ def test_a_scan_is_drawn_as_maps_that_are_composed():
 
 def test_a_cascade_is_drawn_as_the_states_still_possible():
     machine = sl.worlds.Abab()
-    word = machine.read_text("ababbaba")
+    word = machine.read_text("ababbaba").tolist()
     model = sl.circuits.compile(machine, 8, "krohn-rhodes")
     drawn = boxes(draw_computation(model, machine, word))
     states = machine.run(torch.tensor([word]))[0].tolist()
