@@ -66,9 +66,10 @@ def decode(
 ) -> None:
     """Continue prompts with a language model so that the text obeys a grammar, a regex or a JSON schema.
 
-    Prints the text, how it ended, its log-probability, the queries used and what was erased. Exit codes: 3, some sample
-    was given up (no complete text within its budget of queries and its number of tokens); 5, some text ended outside
-    the language; 4, some text was cut at --max-new.
+    Prints the text, how it ended, its log-probability, the queries used and what was erased. Exit codes: 0, all is
+    well; 1, some text ended outside the language; 2, bad input; 3, some sample was given up (no complete text within
+    its budget of queries and its number of tokens); 5, some text was cut at --max-new. Of several, 3 comes before 1
+    and 1 before 5.
     """
     from sandlab.decoding.text import decode_text
 
@@ -120,12 +121,12 @@ def decode(
 
 
 def _exit_code(results: list[Decoded]) -> int:
-    """0: all well; 3: some sample was given up; 5: ended outside the language; 4: cut at the length."""
+    """The terminal's codes for how the texts ended, the worst first."""
     if any(result.finish == "gave up" for result in results):
-        return 3
+        return 3  # could not finish
     if any(result.finish == "stop" and result.valid is False for result in results):
-        return 5
-    return 4 if any(result.status == "cut off" for result in results) else 0
+        return 1  # what was to hold does not
+    return 5 if any(result.status == "cut off" for result in results) else 0  # the tokens that were allowed are spent
 
 
 def _typewriter(folder: Path, samples: int) -> Callable[[Any, Any], None]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from sandlab.cli import call
+from sandlab.cli.decoding import _exit_code
 from sandlab.decoding.text import decoder_names
 
 SCHEMA = {
@@ -16,7 +18,7 @@ SCHEMA = {
     "required": ["age"],
 }
 SURE = {"adaptive-rejection", "sinclair-jerrum", "value-guided", "vgb"}
-CODES = {"gave up": 3, "out of budget": 3, "cut off": 4}
+CODES = {"gave up": 3, "out of budget": 3, "cut off": 5}
 
 
 def decode(capsys, *arguments: str, code: int = 0) -> str:
@@ -37,7 +39,7 @@ def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algo
     arguments += ["--set", "block=2"] if algorithm == "block-best-of-n" else []
     finished = call(["decode", *arguments, "--json"])
     (result,) = json.loads(capsys.readouterr().out, parse_constant=refuse_constants)
-    assert finished == (0 if result["valid"] else CODES.get(result["status"], 5))
+    assert finished == (0 if result["valid"] else CODES.get(result["status"], 1))
     assert bool(re.fullmatch("[ -~]*", result["text"])) or not result["valid"]
     if algorithm in SURE:
         assert result["valid"] and finished == 0
@@ -69,7 +71,7 @@ def test_several_prompts_are_summed_up(random_folder, tmp_path, capsys):
     shown = decode(capsys, *arguments, "-p", "zero", "--max-new", "4")
     assert re.findall("prompt     '(.*)'", shown) == ["zero", "one", "two"]
     assert re.search(r"3 prompts: 3 complete; \d+ queries to the model", shown)
-    hopeless = decode(capsys, *arguments, "--algorithm", "greedy", "--max-new", "4", code=4)
+    hopeless = decode(capsys, *arguments, "--algorithm", "greedy", "--max-new", "4", code=5)
     assert "2 prompts: 2 cut off" in hopeless
     assert "the text was cut at 4 tokens: raise max_new (length)" in hopeless
 
@@ -115,9 +117,9 @@ def test_exit_codes_tell_how_it_ended(random_folder, capsys):
     arguments = ["--model", str(random_folder), "-p", "x", "--max-new", "6"]
     decode(capsys, *arguments, "--regex", "[ab]{2}")
     decode(capsys, *arguments, "--regex", "[ab]{20}", code=3)
-    decode(capsys, *arguments, code=4)
+    decode(capsys, *arguments, code=5)
     shown = decode(
-        capsys, *arguments, "--algorithm", "temperature", "--stop", "e", "--max-new", "200", "--regex", "q", code=5
+        capsys, *arguments, "--algorithm", "temperature", "--stop", "e", "--max-new", "200", "--regex", "q", code=1
     )
     assert "(stop)" in shown
 
@@ -129,3 +131,18 @@ def test_samples_choices_and_streaming_on_the_terminal(random_folder, capsys):
     assert call(["decode", *arguments, "--stream", "--top-k", "5", "--min-p", "0.01"]) == 0
     printed = capsys.readouterr()
     assert printed.err.rstrip().endswith(re.search("text       '(.*)'", printed.out)[1])
+
+
+def test_of_several_ends_the_worst_gives_the_exit_code_and_the_help_lists_them(capsys):
+    ends = {"gave up": ("gave up", "gave up", False), "outside": ("stop", "complete", False)}
+    ends |= {"cut": ("length", "cut off", None), "well": ("stop", "complete", True)}
+
+    def code(*names: str) -> int:
+        made = [ends[name] for name in names]
+        return _exit_code([SimpleNamespace(finish=end, status=status, valid=valid) for end, status, valid in made])
+
+    assert [code(name) for name in ("well", "outside", "gave up", "cut")] == [0, 1, 3, 5]
+    assert code("well", "cut", "outside") == 1 and code("cut", "outside", "gave up") == 3
+    shown = decode(capsys, "--help")
+    for word in ("1, some text ended outside", "3, some sample was given up", "5, some text was cut"):
+        assert word in " ".join(shown.split())
