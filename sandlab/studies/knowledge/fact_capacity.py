@@ -9,7 +9,7 @@ block, and their number grows linearly with the 4·H·d_h·d + 2·m·d weights.
 **Set-up.** Random facts, Adam with a cosine schedule on fresh batches. *Grid*: accuracy over (H·d_h, m) for one
 number of facts. *Capacity*: a family of models that grows in all directions (H·d_h = 2d, m = 2d), each with several
 numbers of facts S·R, S = R; its capacity is the largest number of facts up to which 99 % are right at every tried
-size. Quick: S = R = 8, D = 4, sequences of 8 tokens, 1000 steps of 256. Full: the source's S = R = 32, D = 8, 64
+size. Quick: S = R = 8, D = 4, sequences of 8 tokens, 1000 steps of 128. Full: the source's S = R = 32, D = 8, 64
 noise tokens, length 32, width 32, 16384 steps of 1024.
 
 **In the figure.** Left: accuracy on the grid. Right: accuracy against facts per weight, for each size of the family;
@@ -81,7 +81,7 @@ def settings(
 
 QUICK = settings(
     FactRecall(subjects=8, relations=8, answers=4, noise=8, length=8),
-    Training(steps=1000, batch_size=256, lr=0.01, optimizer="adam", schedule="cosine", evals=4, eval_examples=1024),
+    Training(steps=1000, batch_size=128, lr=0.01, optimizer="adam", schedule="cosine", evals=4, eval_examples=1024),
     seeds=2, width=16, head_width=4, heads=(1, 4, 12), hidden=(0, 8, 64),
     widths=(6, 8, 12), shares=(0.08, 0.13, 0.2, 0.32),
 )  # fmt: skip

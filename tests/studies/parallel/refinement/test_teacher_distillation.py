@@ -9,7 +9,7 @@ from claim_cases import check
 from parallel_cases import tiny
 from stand_in import LAB
 
-from sandlab.studies.parallel.teacher_distillation import QUICK, Results, study
+from sandlab.studies.parallel.refinement.teacher_distillation import QUICK, Results, study
 
 
 def scores(valid: float, stutter: float) -> np.ndarray:

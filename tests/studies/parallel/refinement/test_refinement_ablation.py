@@ -9,7 +9,7 @@ from claim_cases import check
 from parallel_cases import tiny
 from stand_in import LAB
 
-from sandlab.studies.parallel.refinement_ablation import DECODERS, QUICK, Results, study
+from sandlab.studies.parallel.refinement.refinement_ablation import DECODERS, QUICK, Results, study
 
 
 def results(base: float, other: float, distilled: float, plain: float, many: float) -> Results:

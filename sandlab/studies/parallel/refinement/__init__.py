@@ -1,0 +1,1 @@
+"""What refinement depends on: studies that vary its training and its data."""
