@@ -6,6 +6,10 @@ centres has equal row sums and no entry of T exceeds 2/k: always for two states,
 only. Counted over random models of four kinds; then 10⁶ triples of a model and of its twin are compared: the regression
 of x₁ ⊗ x₃ on x₂ is the same up to noise, that of x₂ on x₁ is not.
 
+Chosen after a look at results: the intervals over which the regressions are averaged. At first they were eight sectors
+of the angle of x₂, in which model and twin differ because x₂ itself has another law; they are now eight intervals of
+the log-odds of the posterior. Claims and thresholds stayed as they were.
+
 The null takes a second draw of the same model for the twin, and predictors of another model for the candidates.
 """
 
