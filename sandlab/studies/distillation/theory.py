@@ -9,6 +9,10 @@ the weights after one step with 2η₁λ₁ = 1 (Lemma 63), correlations of one 
 pairs' signs average out: its correlation with a coordinate of the support is 1/(k√m) in size, not 1/(8k). The aligned
 start, which the source assumes without loss of generality, has it. Off the support weights are (k − 1)/(d − k) times
 those on it, k times larger than printed. Corollary 3 is 0 = ½c: a product of three odd functions has no mean.
+
+Chosen after a look at results: the two claims about pairs first spoke of each pair with its own bias and failed, since
+1/(2k) is the mean over the grid of biases, not the value at each. They were redefined as that mean, after the failing
+run and for this reason.
 """
 
 from __future__ import annotations

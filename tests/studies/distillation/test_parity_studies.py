@@ -17,11 +17,11 @@ from sandlab.studies.distillation import (
     one_checkpoint,
     parity_mlp,
     parity_scaling,
-    parity_transformer,
     theory,
     two_stage,
 )
 from sandlab.studies.distillation._shared import Curves
+from sandlab.studies.distillation.transformers import parity_transformer
 
 STEPS = np.arange(0, 11) * 1000
 

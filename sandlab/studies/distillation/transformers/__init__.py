@@ -1,0 +1,1 @@
+"""Studies of transformers that are taught by checkpoints of larger ones."""
