@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sandlab.lab._card.worlds import SignChain, TokenRegression
+from sandlab.learning._engine.evaluation import evaluate_batch
+from sandlab.learning.experiment import Snapshot
+from sandlab.learning.objectives import CrossEntropy
 from sandlab.worlds.automata.counters import Cyclic
 from sandlab.worlds.automata.rotations import Dihedral, SymmetricGroup
 from sandlab.worlds.base import World
@@ -22,10 +26,12 @@ from sandlab.worlds.knowledge.facts import FactRecall
 from sandlab.worlds.markov.chain import InContextMarkov
 from sandlab.worlds.recall import AssociativeRecall, CopyString
 
-__all__ = ["BATTERY", "CardTest", "Task", "tasks"]
+__all__ = ["BATTERY", "EXAMPLES", "CardProbe", "CardTest", "Task", "tasks"]
 
 BATTERY = 1
 LONGER = (2, 4)
+EXAMPLES = 512
+"""Of each test."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,22 @@ class Task:
         return max(_length(each) for each in (self.world, *(test.world for test in self.tests)))
 
 
+@dataclass(frozen=True)
+class CardProbe:
+    """Loss above the optimum and share of wrong answers on every test."""
+
+    tests: tuple[CardTest, ...]
+
+    def __call__(self, now: Snapshot) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for test in self.tests:
+            batch = test.world.sample(EXAMPLES, rng=now.rng(5, test.label))
+            measured = evaluate_batch(now.model, batch, CrossEntropy())
+            found[f"{test.label}: gap"] = measured["loss"] - test.world.optimal_loss(batch)
+            found[f"{test.label}: error"] = 1 - measured["accuracy"]
+        return found
+
+
 def tasks(size: str) -> list[Task]:
     """The battery, the most telling first: "quick" for two cores and ten minutes, "full" for a GPU."""
     full = size == "full"
@@ -69,11 +91,9 @@ def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
         steps,
     )
     pairs = 16 if full else 8
-    recall = AssociativeRecall(keys=32, values=16, pairs=pairs, queries=4)
-    more = (CardTest(f"{pairs * factor} pairs", replace(recall, pairs=pairs * factor)) for factor in LONGER[:1])
-    yield Task(
-        "associative recall", "looks up what followed a key", recall, (CardTest(f"{pairs} pairs", recall), *more), steps
-    )
+    recall = AssociativeRecall(keys=4 * pairs, values=16, pairs=pairs, queries=4)
+    numbers = (CardTest(f"{n} pairs", replace(recall, pairs=n)) for n in (pairs // 2, pairs, 2 * pairs, 4 * pairs))
+    yield Task("associative recall", "looks up what followed a key", recall, tuple(numbers), steps)
     flip = FlipFlop.ignoring(0.8, length=length)
     tails = [("sparse tail", 0.98), ("dense tail", 0.1)]
     yield Task(
@@ -105,7 +125,20 @@ def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
     yield Task(
         "counting up", "writes a, a+1, … b", count, (CardTest("as trained", count), CardTest("× 2 long", longer)), steps
     )
-    facts = FactRecall(subjects=32 if full else 16, relations=32 if full else 8, answers=8, noise=16, length=8)
+    regression = TokenRegression(dimension=4 if full else 3, pairs=length // 4)
+    yield Task(
+        "in-context regression",
+        "finds the weights of a linear map",
+        regression,
+        (
+            CardTest("as trained", regression, "gap"),
+            CardTest("× 2 long", replace(regression, pairs=length // 2), "gap"),
+        ),
+        steps,
+    )
+    lego = SignChain(length=length // 8, variables=length)
+    yield Task("LEGO", "follows a chain of assignments", lego, (CardTest("as trained", lego), *_longer(lego)), steps)
+    facts = FactRecall(subjects=64 if full else 32, relations=32 if full else 16, answers=8, noise=16, length=8)
     yield Task("facts", "stores facts in its weights", facts, (CardTest("as trained", facts),), steps)
 
 

@@ -111,7 +111,7 @@ def _value(row: Row | None) -> str:
 def _tokens(row: Row | None) -> str:
     if row is None or not row.tokens:
         return ""
-    middle = float(np.median(row.tokens))
+    middle = float(np.median([np.inf if seen is None else seen for seen in row.tokens]))
     return f"{middle:.2g}" if np.isfinite(middle) else "not reached"
 
 
