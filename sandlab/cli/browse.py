@@ -25,7 +25,7 @@ def list_things(
     as_json: AsJson = False,
 ) -> None:
     """What there is, one line each."""
-    from sandlab.cli.screen import print_json, print_table
+    from sandlab.cli.screen import print_json
     from sandlab.registry import KINDS, get, names, summary
 
     kinds = [kind] if kind else list(KINDS)
@@ -34,7 +34,9 @@ def list_things(
         print_json(found)
         return
     for each, things in found.items():
-        print_table(["name", "what it is"], things.items(), title=f"{each} ({len(things)})")
+        print(f"{each} ({len(things)})\n")
+        for chapter, members in _chapters(each, things).items():
+            _print_chapter(each, chapter, {name: things[name] for name in members})
 
 
 @commands.command(epilog="Example:  sandlab show markov/weight-tying   ·   sandlab show dyck")
@@ -109,6 +111,47 @@ def _continue(world: Any, batch: Any, folder: Path, prompt: int, generator: Any)
         print(f"{world.render(row[:prompt])}|{world.render(row[prompt:])}")
 
 
+def chapter_of(kind: str, name: str) -> str:
+    """The chapter of a registered thing: the folder that its file lies in; "general" at the top of a room."""
+    from sandlab.registry import get
+
+    if kind == "studies":
+        return name.partition("/")[0]
+    thing = get(kind, name)
+    folders = thing.__module__.split(".")[2:-1]
+    return folders[0].replace("_", "-") if folders and thing.__module__.startswith("sandlab.") else "general"
+
+
+def _chapters(kind: str, things: dict[str, str]) -> dict[str, list[str]]:
+    """Chapter → names, what every chapter uses first."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(things, key=lambda name: (chapter_of(kind, name) != "general", chapter_of(kind, name), name)):
+        found.setdefault(chapter_of(kind, name), []).append(name)
+    return found
+
+
+def _print_chapter(kind: str, chapter: str, things: dict[str, str]) -> None:
+    from sandlab.cli.screen import print_table
+    from sandlab.registry import get
+
+    if kind != "studies":
+        print_table(["name", "what it is"], things.items(), title=chapter)
+        return
+    print_table(["name", "what was found", "verdicts"], [[*row, _last(row[0])] for row in things.items()], chapter)
+    for source in dict.fromkeys(get("studies", name).reference for name in things):
+        print(f"  from {source}")
+    print()
+
+
+def _last(study: str) -> str:
+    """The last published verdicts: how many claims hold, fail, are open."""
+    from sandlab.lab._report.published import last_published
+
+    verdicts = [finding.verdict for _, finding in last_published(study).values()]
+    marks = {"holds": "✓", "fails": "✗", "inconclusive": "?"}
+    return " ".join(f"{mark}{n}" for verdict, mark in marks.items() if (n := verdicts.count(verdict))) or "not run"
+
+
 def find(name: str) -> list[tuple[str, Any]]:
     """(kind, thing) for every registry that knows the name."""
     from sandlab.registry import KINDS, get, names
@@ -156,25 +199,25 @@ def about(kind: str, name: str, thing: Any) -> dict[str, Any]:
 
 
 def _parameters(thing: Any) -> list[dict[str, str]]:
-    options = getattr(thing, "config_class", thing)
+    from sandlab.cli.explain import parameter_texts
+
+    options, texts = getattr(thing, "config_class", thing), parameter_texts(thing)
     if dataclasses.is_dataclass(options):
-        return [
-            {
-                "name": field.name,
-                "type": str(field.type),
-                "default": "required" if _required(field) else _default(field),
-            }
+        rows = [
+            (field.name, str(field.type), "required" if _required(field) else _default(field))
             for field in dataclasses.fields(options)
         ]
-    return [
-        {
-            "name": each.name,
-            "type": "" if each.annotation is each.empty else str(each.annotation),
-            "default": "required" if each.default is each.empty else repr(each.default),
-        }
-        for each in inspect.signature(thing).parameters.values()
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
+    else:
+        rows = [
+            (
+                each.name,
+                "" if each.annotation is each.empty else str(each.annotation),
+                "required" if each.default is each.empty else repr(each.default),
+            )
+            for each in inspect.signature(thing).parameters.values()
+            if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        ]
+    return [{"name": n, "type": kind, "default": value, "meaning": texts.get(n, "")} for n, kind, value in rows]
 
 
 def _required(field: Any) -> bool:
@@ -205,7 +248,9 @@ def _show(facts: dict[str, Any]) -> None:
         print(f"Run it:  sandlab run {facts['name']}")
         return
     if facts["parameters"]:
-        print_table(["parameter", "type", "default"], [list(p.values()) for p in facts["parameters"]], "Parameters")
+        told = any(row["meaning"] for row in facts["parameters"])
+        columns = ["parameter", "type", "default", *(["what it is"] if told else [])]
+        print_table(columns, [list(row.values())[: len(columns)] for row in facts["parameters"]], "Parameters")
     print(f"In Python: {facts['place']}")
 
 
