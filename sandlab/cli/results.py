@@ -1,9 +1,11 @@
-"""`sandlab report`, `publish`, `results`, `coverage`: what was found, for readers."""
+"""`sandlab claims`, `report`, `publish`, `results`, `coverage`, `doctor`: what was found, and whether it is whole."""
 
 from __future__ import annotations
 
+import time
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +16,121 @@ from sandlab.errors import BadInput
 __all__ = ["commands"]
 
 commands = typer.Typer()
+
+
+@commands.command(
+    epilog="Example:  sandlab claims markov/weight-tying   ·   sandlab claims --stale   ·   "
+    "sandlab claims --history ngrams/stages.plateau-is-bigram"
+)
+def claims(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies; all when left out.")] = None,
+    history: Annotated[str, typer.Option(metavar="CLAIM", help="Every verdict that was published for a claim.")] = "",
+    stale: Annotated[bool, typer.Option("--stale", help="Only verdicts whose code or settings have changed.")] = False,
+    idle: Annotated[bool, typer.Option("--idle", help="Run each null and list claims that hold there.")] = False,
+    store: StoreFolder = None,
+    as_json: AsJson = False,
+) -> int:
+    """Every claim with its last verdict, the source's value and ours.
+
+    Verdicts come from your store, otherwise from the published results. "stale": code or settings have changed since;
+    "reduced": measured below the source's size. Exit code 1 when a claim fails that held in its source.
+    """
+    if history:
+        return _show_history(history, as_json)
+    chosen = choose(names or [], not names)
+    if idle:
+        return _show_idle(chosen, store, as_json)
+    rows = [row for name in chosen for row in last_findings(name, store)]
+    rows = [row for row in rows if row["status"] == "stale"] if stale else rows
+    _print(rows, as_json, f"{len(rows)} claims")
+    return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
+
+
+def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
+    """The claims of a study as rows, with the last findings of the store, or else the published ones."""
+    from sandlab.lab._report.published import last_published
+    from sandlab.lab._store.store import Store
+    from sandlab.registry import get
+
+    study = get("studies", name)
+    found: dict[str, dict[str, Any]] = {}
+    for claim, (run, finding) in last_published(name).items():
+        facts = {"preset": run.preset, "date": run.date, "status": run.status, "reduced": run.reduced}
+        found[claim] = {**finding.as_dict(), **facts}
+    for record in sorted(Store.existing(store).latest(name), key=lambda record: record.order):
+        if record.about["preset"] != "null":
+            facts = {"preset": record.about["preset"], "date": record.finished, **_standing(study, record.about)}
+            found.update({row["claim"]: {**row, **facts} for row in record.read("findings.json")})
+    return [found.get(claim.id) or _not_run(claim) for claim in study.claims]
+
+
+def _standing(study: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """Whether a run of the store is current, and how far below the source's size it is."""
+    from sandlab.lab.run import collect_version
+
+    if about["preset"] not in study.presets:
+        return {"status": "custom", "reduced": []}
+    current = about.get("collect") == collect_version(study, study.presets[about["preset"]])
+    return {"status": "current" if current else "stale", "reduced": study.reductions(about["preset"])}
+
+
+def _not_run(claim: Any) -> dict[str, Any]:
+    names = ("statement", "source", "quantity", "paper", "held")
+    blank = {"verdict": "", "mean": None, "low": None, "high": None, "count": 0, "preset": "", "date": None}
+    about = {"claim": claim.id, "relation": str(claim.relation), "status": "", "reduced": []}
+    return {**about, **{name: getattr(claim, name) for name in names}, **blank}
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
+    from sandlab.cli.screen import finding_rows, print_json, print_table
+
+    if as_json:
+        print_json(rows)
+        return
+    print_table(["verdict", "claim", "ours", "must be", "paper"], finding_rows(rows), title)
+
+
+def _show_history(claim: str, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from sandlab.cli.screen import print_json, print_table, text_number
+    from sandlab.errors import nearest
+    from sandlab.lab._report.published import ledger
+
+    found = ledger(claim)
+    if not found:
+        known = sorted({entry.claim for entry in ledger()})
+        raise BadInput(f"the ledger has no claim {claim!r}: {nearest(claim, known) or 'see `sandlab claims`'}")
+    if as_json:
+        print_json([asdict(entry) for entry in found])
+        return 0
+    rows = [
+        [
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.date)),
+            entry.preset,
+            entry.verdict,
+            f"{text_number(entry.mean)} [{text_number(entry.low)}, {text_number(entry.high)}], {entry.seeds}",
+            f"{entry.quantity} {entry.relation}",
+            entry.device,
+        ]
+        for entry in found
+    ]
+    print_table(["date (UTC)", "preset", "verdict", "ours, values", "must be", "device"], rows, claim)
+    return 0
+
+
+def _show_idle(chosen: list[str], store: Path | None, as_json: bool) -> int:
+    """Judge each study on its null: a claim that holds there says nothing about the effect, and gives exit code 1."""
+    from sandlab.lab.run import run
+    from sandlab.registry import get
+
+    rows = []
+    for name in chosen:
+        if "null" in get("studies", name).presets:
+            report = run(name, "null", store=store, on="processes")
+            rows += [finding.as_dict() for finding in report.findings if finding.verdict == "holds" and finding.held]
+    _print(rows, as_json, f"{len(rows)} idle claims" if rows else "no idle claims")
+    return 1 if rows else 0
 
 
 @commands.command(epilog="Example:  sandlab report --out report/")
@@ -90,3 +207,30 @@ def coverage(
         table = [[row.chapter, row.id, ", ".join(row.places), "; ".join(row.problems) or "✓"] for row in rows]
         print_table(["chapter", "id", "where it lives", ""], table, f"{len(rows)} ids")
     return 2 if any(row.problems for row in rows) else 0
+
+
+@commands.command(epilog="Example:  sandlab doctor --store runs")
+def doctor(store: StoreFolder = None, as_json: AsJson = False) -> int:
+    """Check every file of a store, mend what can be mended, and say what was done.
+
+    The index is brought in line with the folders, leftovers of killed runs are removed, every result and every run is
+    compared with its checksums. Damaged ones are named: they are computed again when they are asked for. Exit code 3
+    when something is damaged.
+    """
+    from sandlab.cli.screen import print_json
+    from sandlab.lab._store.store import Store
+
+    opened = Store.existing(store)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done = opened.mend_index() + [f"{name} was a leftover and was removed" for name in opened.tidy()]
+        damaged = [str(record.path) for record in opened.records() if not record.intact()]
+        damaged += [str(opened.cache.path(key)) for key in opened.cache.stored() if opened.cache.read(key) is None]
+    damaged += [str(each.message) for each in told if str(each.message).split(" ", 1)[0] not in damaged]
+    if as_json:
+        print_json({"store": str(opened.folder), "done": done, "damaged": damaged})
+    else:
+        runs, jobs = len(opened.records()), len(opened.cache.stored())
+        print(f"{opened.folder}: {runs} runs, {jobs} results of jobs")
+        print("\n".join([*done, *(f"damaged: {name}" for name in damaged)]) or "nothing to mend")
+    return 3 if damaged else 0

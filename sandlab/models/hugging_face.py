@@ -84,7 +84,7 @@ def _classes() -> tuple[Any, Any]:
 
         def __init__(self, config: SandlabConfig) -> None:
             super().__init__(config)
-            with torch.device("cpu"):  # not on the placeholder device of `from_pretrained`
+            with torch.device("cpu"):  # `from_pretrained` builds on "meta", which computes no tables
                 self.inner: nn.Module = get("models", config.sandlab_model)(**config.sandlab_options)
             self.post_init()
 
