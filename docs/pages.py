@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
 from hmm_pictures import ORBIT, orbit_film
+from learning_films import FILMS as LEARNING
 from pictures import circuit_picture, world_picture
 
 import sandlab as sl
@@ -119,7 +120,9 @@ def _pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
     if (kind, name) == ("worlds", "hmm"):
         return {"hmm.svg": ("", _picture(kind, name, thing) or b""), "hmm-orbit.gif": (ORBIT, orbit_film())}
     picture = _picture(kind, name, thing)
-    return {} if picture is None else {f"{name}.svg": ("", picture)}
+    still = {} if picture is None else {f"{name}.svg": ("", picture)}
+    caption, film = LEARNING.get((kind, name), ("", None))
+    return still if film is None else {**still, f"{name}-film.gif": (caption, film())}
 
 
 def _picture(kind: str, name: str, thing: Any) -> bytes | None:

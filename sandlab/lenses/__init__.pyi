@@ -55,6 +55,7 @@ from sandlab.lenses.distances import divergence as divergence
 from sandlab.lenses.distances import estimators as estimators
 from sandlab.lenses.distillation.attention_paths import PathAttention as PathAttention
 from sandlab.lenses.distillation.attention_paths import attention_paths as attention_paths
+from sandlab.lenses.distillation.films import UncertaintyFilm as UncertaintyFilm
 from sandlab.lenses.distillation.monomials import MonomialReport as MonomialReport
 from sandlab.lenses.distillation.monomials import monomial_correlations as monomial_correlations
 from sandlab.lenses.distillation.monomials import monomial_sets as monomial_sets
@@ -508,6 +509,7 @@ __all__ = [
     "TopicReport",
     "TreeAttention",
     "Twins",
+    "UncertaintyFilm",
     "ValueRotation",
     "WordReader",
     "accuracy",
