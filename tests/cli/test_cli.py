@@ -21,7 +21,7 @@ from sandlab.cli.settings import convert, pairs, read_settings, read_value, unde
 from sandlab.errors import BadInput
 from sandlab.studies.claims import Mean
 
-LAB_TESTS = Path(__file__).parent / "lab"
+LAB_TESTS = Path(__file__).parents[1] / "lab"
 COMMANDS = [
     "compile",
     "list",
@@ -89,7 +89,12 @@ def test_show_gives_text_parameters_and_claims(capsys, toys):
     (facts,) = answer(capsys, "show", "toy/uniform", "--json")
     assert facts["presets"]["full"]["seeds"] == "12"
     (facts,) = [each for each in answer(capsys, "show", "transformer", "--json") if each["kind"] == "models"]
-    assert {"name": "vocab", "type": "int", "default": "required"} in facts["parameters"]
+    assert facts["parameters"][0] | {"meaning": ""} == {
+        "name": "vocab",
+        "type": "int",
+        "default": "required",
+        "meaning": "",
+    }
 
 
 def test_sample_prints_renders_and_exports(capsys, tmp_path):

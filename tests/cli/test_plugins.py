@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 MODULE = """
 from torch import nn
 class MyGRU(nn.Module):
