@@ -186,6 +186,8 @@ from sandlab.worlds.markov.lifted import positive_stationary_distribution as pos
 from sandlab.worlds.markov.lifted import stationary_distribution as stationary_distribution
 from sandlab.worlds.markov.lifted import token_distribution as token_distribution
 from sandlab.worlds.markov.lifted import window_distribution as window_distribution
+from sandlab.worlds.markov.posterior import SampledBayes as SampledBayes
+from sandlab.worlds.markov.posterior import stationary_bayes as stationary_bayes
 from sandlab.worlds.markov.stationary_start import binary_bayes as binary_bayes
 from sandlab.worlds.markov.stationary_start import binary_next_probs as binary_next_probs
 from sandlab.worlds.markov.structure import chow_liu as chow_liu
@@ -457,6 +459,7 @@ __all__ = [
     "RubiksCube",
     "SLOTS",
     "START",
+    "SampledBayes",
     "Semigroup",
     "SentencePairs",
     "Sentences",
@@ -604,6 +607,7 @@ __all__ = [
     "solve_superincreasing",
     "split_words",
     "spread_kernel",
+    "stationary_bayes",
     "stationary_distribution",
     "substitute_text",
     "symmetric_action",

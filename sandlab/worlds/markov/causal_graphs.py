@@ -71,9 +71,9 @@ class InContextTree(World):
     truth["kernels"]: (example, state, state).
 
     Oracle, when roots are uniform: (#{i : x_{p(i)} = s_T, x_i = a} + α)/(# + Sα). Stationary roots say a little about
-    P by themselves; that is integrated exactly for two states. No closed form is known for more: there is no oracle
-    there, and the counts are the baseline "graph" (0.01 to 0.07 nats above the Bayes predictor at α = 0.1, most on
-    pairs, where half of the positions are roots).
+    P by themselves; that is integrated exactly for two states. No closed form is known for more: `oracle` refuses,
+    `stationary_bayes` samples the Bayes prediction and gives its error bar, and the counts are the baseline "graph"
+    (0.01 to 0.07 nats above the Bayes predictor at α = 0.1, most on pairs, where half of the positions are roots).
 
     Source: Nichani, Damian & Lee 2024, "How transformers learn causal structure with gradient descent", §2 and §4.
     """

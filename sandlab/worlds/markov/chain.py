@@ -224,9 +224,9 @@ class InContextMarkov(World):
     and uniform before the first whole context. With the uniform start this is exactly the Bayes predictor: the first
     tokens say nothing about the kernel, so its posterior is Dirichlet(α + counts) row by row. With the stationary start
     the first k tokens carry a little information, and the posterior is tilted by π_P(x_0 … x_{k−1}). `oracle`
-    integrates the tilt exactly for two states and order 1. For larger chains no closed form is known: there is no
-    oracle, and the counts are the baseline of the true order (three states, α = 0.3: 0.06, 0.05 and 0.02 nats above
-    the Bayes predictor after 1, 2 and 4 tokens).
+    integrates the tilt exactly for two states and order 1. For larger chains no closed form is known: `oracle` refuses,
+    `stationary_bayes` samples the Bayes prediction and gives its error bar, and the counts are the baseline of the true
+    order (three states, α = 0.3: 0.06, 0.05 and 0.02 nats above the Bayes predictor after 1, 2 and 4 tokens).
 
     Sources: Edelman et al. 2024; Nichani, Damian & Lee 2024; Varre, Yüce & Flammarion 2025.
     """

@@ -43,8 +43,8 @@ class InContextNgrams(World):
 
     The oracle is the Bayes predictor (N + α)/(ΣN + Sα) from the transitions seen so far, with the uniform start. Its
     loss against soft targets is the best any predictor can reach. With the stationary start the first tokens carry a
-    little more information and there is no oracle (see `InContextMarkov`). `baselines` are the add-α counting
-    estimators of every order; `subsets` those of every set of lags.
+    little more information: `stationary_bayes` samples the Bayes prediction with its error bar (see `InContextMarkov`).
+    `baselines` are the add-α counting estimators of every order; `subsets` those of every set of lags.
 
     Source: Varre, Yüce and Flammarion 2025, "Learning in-context n-grams with transformers", §2.1–2.2 and §5.
     """
