@@ -5,12 +5,17 @@
 The plain versions draw one number after the other with the standard library and make tensors of the lists, as a first
 script would. Streamed counts are compared with the same loop that counts into a dictionary. CPU seconds on one thread;
 a pair counts as two tokens, a triple as three.
+
+The last row is about memory: what counting 10⁸ triples adds to the peak of a fresh process, after a thousand have been
+counted, against the bytes of the triples themselves.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +28,7 @@ import sandlab as sl
 from sandlab.worlds.diffusions.contrast import NearbyContrast
 from sandlab.worlds.diffusions.pairs import make_pairs
 
-QUICK = {"examples": 2000, "patience": 0.05}
+QUICK = {"examples": 2000, "patience": 0.05, "triples": 10_000_000}
 PLAIN = 500
 ETA = 0.5
 
@@ -88,12 +93,40 @@ def cases(examples: int) -> list[tuple[str, Callable[[], int], Callable[[], int]
     ]
 
 
-def measure(examples: int = 20_000, patience: float = 0.4) -> Iterator[dict[str, Any]]:
-    """One row per kind of data."""
+# The high-water mark of this process alone: getrusage would hand on that of the process that started it.
+_CODE = """
+import re, sys
+import sandlab as sl
+hmm, peaks = sl.worlds.HMM(), []
+for n in map(int, sys.argv[1:]):
+    assert hmm.string_counts(n, rng=sl.rng(0)).sum() == n
+    peaks.append(1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]))
+print(peaks[1] - peaks[0])
+"""
+
+
+def streamed(triples: int) -> dict[str, Any]:
+    """Megabytes that counting so many triples adds to the peak, against those of the triples (three 8-byte numbers)."""
+    command = [sys.executable, "-c", _CODE, "1000", str(triples)]
+    added = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    ours, stored = added / 1e6, 24 * triples / 1e6
+    row = {
+        "name": f"memory of {triples // 10**6} million counted triples",
+        "unit": "MB",
+        "ours": ours,
+        "baseline": stored,
+    }
+    return {**row, "ratio": stored / ours, "against": "the triples in memory"}
+
+
+def measure(examples: int = 20_000, patience: float = 0.4, triples: int = 10**8) -> Iterator[dict[str, Any]]:
+    """One row per kind of data, and the memory of streamed counts (where the system tells it)."""
     torch.set_num_threads(1)
     random.seed(0)
     for name, ours, plain in cases(examples):
         yield compared(name, speed(ours, patience), speed(plain, patience / 2), "plain Python")
+    if sys.platform == "linux":
+        yield streamed(triples)
 
 
 if __name__ == "__main__":

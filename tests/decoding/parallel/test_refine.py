@@ -171,3 +171,12 @@ def test_films_have_a_frame_for_every_step(tmp_path) -> None:
     spins = SpinFilm(trace, clique=4)
     assert [spins.mode(0), spins.mode(2)] == ["all minus", "all plus"]
     assert spins.save(tmp_path / "spins.gif").stat().st_size > 1000 and spins.strip(3) is not None
+
+
+def test_passes_of_refinement_do_not_grow_with_the_length_and_those_of_search_do() -> None:
+    from sandlab.lab._bench.measure import load_benchmark
+    from sandlab.lab._exec.sources import PACKAGE
+
+    rows = list(load_benchmark(PACKAGE.parent / "benchmarks" / "parallel_decoding.py").measure((4, 8, 12), rounds=1))
+    assert [row["passes"] for row in rows] == [4, 4, 4]
+    assert [row["baseline passes"] for row in rows] == [4, 8, 12]

@@ -122,17 +122,21 @@ def test_the_jacobian_of_sinkhorn_s_matrix_is_that_of_its_alternations() -> None
     torch.testing.assert_close(sinkhorn_jacobian(sinkhorn(logits, 300)), unrolled, atol=1e-9, rtol=0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the process's own peak from /proc")
 def test_a_hundred_million_triples_are_counted_in_bounded_memory() -> None:
-    """The peak memory of counting 10⁸ triples is that of counting 2·10⁶: the draws alone would take 800 MB."""
+    """Counting 10⁸ triples adds less than 400 MB to the peak; their tokens are 2.4 GB, the draws alone 800 MB.
+
+    The peak is the process's own: that of getrusage starts at the peak of the process that called it.
+    """
     code = (
-        "import resource, sandlab as sl; hmm = sl.worlds.HMM(); sizes = []\n"
-        "for n in (10**6 * 2, 10**8):\n"
+        "import re, sandlab as sl; hmm = sl.worlds.HMM(); sizes = []\n"
+        "for n in (1000, 10**8):\n"
         "    assert hmm.string_counts(n, rng=sl.rng(0)).sum() == n\n"
-        "    sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "    sizes.append(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]))\n"
         "print(sizes[1] - sizes[0])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(found.stdout) < 60_000  # kilobytes
+    assert 1000 < int(found.stdout) < 400_000  # kilobytes
 
 
 def test_bad_models_and_tasks_are_refused_with_a_sentence() -> None:
