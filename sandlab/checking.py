@@ -94,11 +94,20 @@ def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) 
     """
     for field, hint, simple in plan:
         value = given.get(field)
-        plain = type(value).__module__.partition(".")[0] in _PLAIN_MODULES and not isinstance(value, type)
+        plain = _is_plain(value) and not isinstance(value, type)
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
-        judged = plain and not callable(value) and not (whole and _takes_rows(hint))
+        a_row = whole and _takes_rows(hint) and not _holds_strangers(hint, value)
+        judged = plain and not callable(value) and not a_row
         if not simple and field in given and judged and not fits(hint, value):
             raise BadInput(_refusal(field, hint, value))
+
+
+def _holds_strangers(hint: Any, value: object) -> bool:
+    """Whether a list that should hold numbers holds something that no constructor makes a number of: None, a word."""
+    kinds = [kind for kind in typing.get_args(hint) if kind is not Ellipsis]
+    if typing.get_origin(hint) not in (tuple, list) or not isinstance(value, (list, tuple)):
+        return False
+    return all(map(_simple, kinds)) and any(item is None or isinstance(item, (str, bytes)) for item in value)
 
 
 def _takes_rows(hint: Any) -> bool:
@@ -126,7 +135,7 @@ def _bind(
 def _explain(
     problem: Exception, name: str, plan: list[tuple[str, Any, bool]], given: dict[str, Any], values: bool
 ) -> None:
-    """Say which argument is to blame, if it can be told; an error of another kind stays what it is."""
+    """Say which argument is to blame, if it can be told; a bug inside stays the error that it is."""
     for field, hint, _ in plan:
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
@@ -136,13 +145,43 @@ def _explain(
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
-    stored = vars(given["self"]) if "self" in given and hasattr(given["self"], "__dict__") else {}
-    blamed = [field for field, value in {**given, **stored}.items() if value is getattr(problem, "obj", problem)]
-    if blamed and isinstance(problem, AttributeError) and values:  # of the right kind, and yet not the right one
-        raise BadInput(f"{name} cannot work with this {blamed[0]}: {text}") from problem
-    untyped = any(_open(hint) for field, hint, _ in plan if field in given and field != "self")
-    if values and (untyped or not isinstance(problem, _TYPES)):
+    hints = {field: hint for field, hint, _ in plan if field in given and field != "self"}
+    if values and isinstance(problem, AttributeError) and (field := _lacking(problem, hints, given)):
+        raise BadInput(f"{name} cannot work with this {field}: {text}") from problem
+    unseen = any(_unseen(hint, given[field]) for field, hint in hints.items())
+    # Where every argument is of its type, an error of types is ours; without arguments, every error is.
+    if values and set(given) - {"self", "rng"} and (unseen or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
+
+
+def _lacking(problem: AttributeError, hints: dict[str, Any], given: dict[str, Any]) -> str:
+    """The argument that lacks an attribute, where its annotation allows more kinds of things than the code can use."""
+    if problem.name is None:  # raised by hand: it does not say whose attribute it is
+        return ""
+    kept = vars(given["self"]) if hasattr(given.get("self"), "__dict__") else {}
+    for field, value in {**kept, **given}.items():
+        hint = hints.get(field, object)
+        wider = _unseen(hint, value) or (type(value) is not hint and not _is_plain(value))
+        if wider and value is problem.obj and field != "self":
+            return field
+    return ""
+
+
+def _unseen(hint: Any, value: object) -> bool:
+    """Whether `fits` could not look into a plain value: nothing is said of it, or it stands in place of a list."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return all(_unseen(option, value) for option in inside if fits(option, value))
+    if origin is not None and isinstance(value, (list, tuple)):
+        kinds = inside[:1] * len(value) if Ellipsis in inside or len(inside) == 1 else inside
+        return any(map(_unseen, kinds, value))
+    rows = callable(value) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping)))
+    return _is_plain(value) and (_open(hint) if origin is None else rows)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is a number, a word, a list, an array or the like: not of a class of ours or of the user's."""
+    return type(value).__module__.partition(".")[0] in _PLAIN_MODULES
 
 
 def _size_in(text: str) -> str:

@@ -84,6 +84,7 @@ def test_any_arguments_give_a_result_or_one_sentence(arguments: dict[str, Any]) 
         ({"size": -3}, "made cannot work with size=-3"),
         ({"size": 2**55}, "too large for this machine: it needs 144,115,188,075,855,872 bytes"),
         ({"size": 3, "kind": "x"}, "'str' object has no attribute 'name'"),
+        ({"size": 3, "kind": sl.worlds.Dyck()}, "made cannot work with this kind"),
     ],
 )
 def test_the_sentence_names_the_argument(arguments: dict[str, Any], words: str) -> None:
@@ -99,6 +100,26 @@ def test_a_bug_stays_a_bug() -> None:
 
     with pytest.raises(AttributeError):
         broken(3)
+
+    @checked
+    def empty(size: int = 3, rate: float | None = None) -> int:
+        return [1, 2, 3][size] if rate is None else size + [rate]  # type: ignore[operator]
+
+    with pytest.raises(IndexError):  # nothing was given that could be to blame
+        empty()
+    with pytest.raises(TypeError):  # what was given is what was asked for
+        empty(1, rate=0.5)
+
+    @checked
+    @dataclass
+    class Odd:
+        size: int
+
+        def __post_init__(self) -> None:
+            self.typo.append(self.size)  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match="typo"):
+        Odd(3)
 
     @checked_types
     def callback(function: Any) -> int:
@@ -118,7 +139,11 @@ def test_classes_are_checked_by_their_constructors() -> None:
         size: int
         flag: bool = False
 
+        sizes: tuple[int, ...] = ()
+
     assert Thing(3) == Thing(3, False)
+    with pytest.raises(BadInput, match=r"sizes must be a list of a whole number, got \[None\]"):
+        Thing(3, sizes=[None])  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="flag must be True or False, got 1"):
         Thing(3, 1)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="Thing has no option 'flga': did you mean 'flag'"):

@@ -149,7 +149,7 @@ def _others() -> Iterator[tuple[str, str, Callable[[dict], object], list[str]]]:
         "WorldDataset": (sl.worlds.WorldDataset, {"world": world, "seed": 0}),
         "run": (sl.run, {"name": "markov/hessian", "device": "cuda:9", "store": folder, "progress": False}),
         "accepts": (sl.worlds.Dyck().accepts, {"tokens": None}),
-        "forward": (model, {"inputs": None}),
+        "forward": (lambda inputs: model(inputs), {"inputs": None}),
         "Curriculum": (sl.learning.Curriculum, {"stages": ((0, world),)}),
     }  # fmt: skip
     for name, (function, given) in things.items():

@@ -11,6 +11,7 @@ import os
 import pickle
 import socket
 import sys
+import threading
 import time
 from typing import Any
 
@@ -35,7 +36,7 @@ class Cluster:
     """Ray as an executor.
 
     address  None: an embedded Ray (or the cluster that RAY_ADDRESS names); "ray://host:port": the client port of a
-             cluster elsewhere; "ray:host:port": a cluster this machine belongs to
+             cluster elsewhere; "ray:host:port" or "ray:auto": a cluster this machine belongs to
     """
 
     name = "ray"
@@ -53,6 +54,7 @@ class Cluster:
         self._nodes: list[Facts] = []
         self._seen = -_FRESH_FOR
         self._lost, self._answered = False, time.monotonic()
+        self._asking: threading.Thread | None = None
         self._mine = not ray.is_initialized()
         if self._mine:
             self._connect(address)
@@ -99,14 +101,14 @@ class Cluster:
 
     def _connect(self, address: str | None) -> None:
         options: Facts = {"log_to_driver": False, "logging_level": "error"}
-        if address is None and "RAY_ADDRESS" not in os.environ:
+        place = address or os.environ.get("RAY_ADDRESS") or "local"
+        if place == "local":  # said to Ray, which would else join what it remembers, though that may long be dead
             options["include_dashboard"] = False
         else:
             # Every node computes with the sources that this machine has, whatever it has installed.
             options["runtime_env"] = {"py_modules": [str(PACKAGE)]}
-            _knock(address or os.environ["RAY_ADDRESS"])
-        place = address.removeprefix("ray:") if address and not address.startswith("ray://") else address
-        self.ray.init(address=place, **options)
+            _knock(place)
+        self.ray.init(address=place if place.startswith("ray://") else place.removeprefix("ray:"), **options)
 
     def _address_of_head(self, address: str | None) -> str:
         """Where the head listens: the client's port, or the address that the runtime knows."""
@@ -124,8 +126,9 @@ class Cluster:
             socket.create_connection((host, int(port)), timeout=1.0).close()
             self._answered = time.monotonic()
         except OSError as problem:
-            if time.monotonic() - self._answered >= _PATIENCE:
-                raise self._gone(str(problem)) from problem
+            silent = time.monotonic() - self._answered
+            if silent >= _PATIENCE:
+                raise self._gone(f"{problem}, for {silent:.0f} seconds") from problem
 
     def _gone(self, why: str) -> ClusterLost:
         self._lost = True
@@ -150,18 +153,39 @@ class Cluster:
             raise BadInput(f"no node of the cluster has {asked.cpus} CPUs, {asked.gpus} GPUs, {asked.memory:g} bytes")
 
     def _alive(self) -> list[Facts]:
-        answers = time.monotonic() - self._answered < 2 * _FRESH_FOR
-        if time.monotonic() - self._seen >= _FRESH_FOR and (answers or not self._nodes):
+        """Nodes that live. A lost head lets the question wait for a minute: the last answer stands meanwhile."""
+        if time.monotonic() - self._seen < _FRESH_FOR or self._lost:
+            return self._nodes
+        if not self._nodes:
+            self._ask_for_nodes()
+            return self._nodes
+        if self._asking is None:
+            self._asking = threading.Thread(target=self._ask_for_nodes, daemon=True)
+            self._asking.start()
+        self._asking.join(_FRESH_FOR)
+        if not self._asking.is_alive():
+            self._asking = None
+        return self._nodes
+
+    def _ask_for_nodes(self) -> None:
+        try:
             self._nodes = [node for node in self.ray.nodes() if node["Alive"]]
             self._seen = time.monotonic()
-        return self._nodes
+        except Exception:  # whether the head is lost is for `_listen` to say
+            if not self._nodes:
+                raise
 
 
 def _knock(address: str) -> None:
     """Refuse an address where nobody listens, or somebody else does: Ray itself would try for many minutes."""
-    host, colon, port = address.removeprefix("ray:").removeprefix("//").rpartition(":")
+    where = address
     if address.endswith("auto"):
-        return
+        from ray._private.utils import read_ray_address
+
+        where = read_ray_address() or ""
+        if not where:
+            raise BadInput("no Ray cluster runs on this machine: start one with `ray start --head`, or give --on ray")
+    host, colon, port = where.removeprefix("ray:").removeprefix("//").rpartition(":")
     if not (colon and port.isdigit()):
         raise BadInput(f"a Ray cluster has an address like ray://host:10001, got {address!r}")
     try:

@@ -148,7 +148,10 @@ def _as_workers_begin() -> Iterator[None]:
 def _serve(pipe: Connection) -> None:
     """A worker's life: run what comes, end when the pipe closes or the parent is gone."""
     _ask_for_signal()
-    pipe.send_bytes(_STARTED)
+    try:
+        pipe.send_bytes(_STARTED)
+    except OSError:  # the parent was gone before this worker had begun
+        return
     threading.Thread(target=_die_with_parent, daemon=True).start()
     while True:
         try:

@@ -200,3 +200,12 @@ def test_docstrings_comments_and_annotations_do_not_count():
     told = '"""Words."""\n\n\ndef f(a: int = 1) -> "int":  # é\n    """More words."""\n    return a\n'
     assert meaning(told) == meaning(told.replace("More", "Other").replace("int", "float"))
     assert meaning(told) != meaning(told.replace("a: int = 1", "a: int = 2"))
+
+
+def test_the_door_counts_as_it_was_so_that_a_refusal_makes_no_result_stale(tmp_path):
+    """`sandlab.checking` lets calls through as they are, or refuses them: its text is no part of a result."""
+    edited = tmp_path / "edited.py"
+    edited.write_text("SCALE = 2\n")
+    now = {name: sources.PACKAGE / f"{name}.py" for name in ("checking", "random")}
+    assert sources._part("sandlab.checking", edited) == sources._part("sandlab.checking", now["checking"])
+    assert sources._part("sandlab.random", edited) != sources._part("sandlab.random", now["random"])
