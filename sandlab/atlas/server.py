@@ -22,8 +22,15 @@ from sandlab.errors import BadInput, integer, number
 __all__ = ["create_app", "refuse_taken_port", "serve"]
 
 STATIC = Path(__file__).parent / "static"
-# The one style sheet that Observable Plot writes into its pictures.
-PLOT_STYLE = "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww='"
+# The style sheets that Observable Plot writes into its pictures: of a plot, of a legend of swatches, of a ramp.
+PLOT_STYLE = " ".join(
+    f"'sha256-{each}='"
+    for each in (
+        "jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww",
+        "rCZUQsEQJf1DmnfnMZmlj08XC7qbIZySA6bEtitbQ00",
+        "/jg3HOQ97BIOLIR7iXhepLJanBbw11P39q1Ne1E+6Jc",
+    )
+)
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {PLOT_STYLE}; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

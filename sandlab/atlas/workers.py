@@ -13,6 +13,8 @@ from sandlab.errors import BadInput
 __all__ = ["TooSlow", "Workers"]
 
 _MEMORY = 6 * 2**30
+_PATIENCE = 10  # times the allowed processor time: a worker that waits for a busy machine is not at fault
+_START = 600.0
 
 
 class TooSlow(Exception):
@@ -20,9 +22,12 @@ class TooSlow(Exception):
 
 
 class Workers:
-    """`count` processes that answer questions in the order they come. One that is too slow is killed and replaced."""
+    """`count` processes that answer questions in the order they come. One that is too slow is killed and replaced.
 
-    def __init__(self, count: int = 2, seconds: float = 30.0) -> None:
+    seconds   of processor time that one question may take
+    """
+
+    def __init__(self, count: int = 2, seconds: int = 20) -> None:
         self.count, self.seconds = count, seconds
         self._free: asyncio.Queue[_Worker] = asyncio.Queue()
         self._all: list[_Worker] = []
@@ -40,15 +45,15 @@ class Workers:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
         worker = await self._free.get()
         try:
-            kind, answer = await asyncio.wait_for(asyncio.to_thread(worker.ask, view, arguments), self.seconds)
+            await asyncio.wait_for(asyncio.to_thread(worker.wait), _START)
+            question = asyncio.to_thread(worker.ask, view, arguments, self.seconds)
+            kind, answer = await asyncio.wait_for(question, _PATIENCE * self.seconds)
         except asyncio.CancelledError:  # the page has gone
             self._replace(worker)
             raise
         except (TimeoutError, EOFError, OSError):
             self._replace(worker)
-            raise TooSlow(
-                f"this takes more than {self.seconds:.0f} s or too much memory: choose smaller sizes"
-            ) from None
+            raise TooSlow(f"this takes more than {self.seconds} s or too much memory: choose smaller sizes") from None
         self._free.put_nowait(worker)
         if kind == "answer":
             return dict(answer)
@@ -72,10 +77,17 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True, name="sandlab atlas worker")
         self.process.start()
+        self.ready = False
         theirs.close()
 
-    def ask(self, view: str, arguments: dict[str, Any]) -> tuple[str, Any]:
-        self.pipe.send((view, arguments))
+    def wait(self) -> None:
+        """Until the worker has loaded what it needs; that is not part of a question's time."""
+        if not self.ready:
+            self.pipe.recv()
+            self.ready = True
+
+    def ask(self, view: str, arguments: dict[str, Any], seconds: int) -> tuple[str, Any]:
+        self.pipe.send((view, arguments, seconds))
         found: tuple[str, Any] = self.pipe.recv()
         return found
 
@@ -93,23 +105,36 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    from sandlab.atlas.views import VIEWS
-
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _warm_up()
+    pipe.send("ready")
     while True:
         try:
-            view, arguments = pipe.recv()
+            view, arguments, seconds = pipe.recv()
         except (EOFError, OSError):
             return
-        try:
-            answer: tuple[str, Any] = ("answer", VIEWS[view](**arguments))
-        except BadInput as problem:
-            answer = ("refused", str(problem))
-        except MemoryError:
-            answer = ("refused", "this needs more memory than a page may use: choose smaller sizes")
-        except Exception as problem:
-            answer = ("refused", f"this cannot be computed ({type(problem).__name__}: {problem})")
-        pipe.send(answer)
+        _allow(seconds)
+        pipe.send(_answer(view, arguments))
+
+
+def _answer(view: str, arguments: dict[str, Any]) -> tuple[str, Any]:
+    from sandlab.atlas.views import VIEWS
+
+    try:
+        return ("answer", VIEWS[view](**arguments))
+    except BadInput as problem:
+        return ("refused", str(problem))
+    except MemoryError:
+        return ("refused", "this needs more memory than a page may use: choose smaller sizes")
+    except Exception as problem:
+        return ("refused", f"this cannot be computed ({type(problem).__name__}: {problem})"[:500])
+
+
+def _allow(seconds: int) -> None:
+    """The system ends this process when the next question takes more processor time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, most))
 
 
 def _warm_up() -> None:
