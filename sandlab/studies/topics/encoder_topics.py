@@ -59,7 +59,7 @@ class Settings:
     text        a text file or a folder of them; empty: made-up documents
     size        words of the vocabulary; topics: of the documents and of LDA
     documents   for LDA (made-up ones); read: how many of them attention is read on
-    shares      θ: of the vocabulary, for each topic
+    shares      θ: of the vocabulary, for each topic; below 1 / size a topic has one word, and no pairs
     """
 
     text: str = ""

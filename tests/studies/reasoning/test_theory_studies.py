@@ -47,17 +47,17 @@ def test_attention_stages() -> None:
 
 
 def test_recursive_stages() -> None:
-    def chain(action: str, *rows: tuple[float, ...]) -> recursive_reduced.ChainResult:
-        line = np.full(len(rows), 0.2)
-        return recursive_reduced.ChainResult(action, 0, line, line, np.array(rows))
+    def chain(action: str, *rows: tuple[float, ...], growth: float = 1.0) -> recursive_reduced.ChainResult:
+        start, end = np.array(recursive_reduced.KNOWN[: len(rows)]).T
+        return recursive_reduced.ChainResult(action, 0, growth * start, end, np.array(rows))
 
     doubling, broken, nothing = (1.0, 1.0, 0.9, 0.1), (1.0, 0.3, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
     far = (1.0, 1.0, 1.0, 1.0)
-    good = recursive_reduced.Results([chain("S3", doubling)] * SEEDS, [chain("S4", doubling, broken)] * SEEDS)
-    bad = recursive_reduced.Results([chain("S3", broken)] * SEEDS, [chain("S4", far, far)] * SEEDS)
-    worse = recursive_reduced.Results([chain("S3", far)] * SEEDS, [chain("S4", nothing)] * SEEDS)
+    good = recursive_reduced.Results([chain("S3", doubling, doubling)] * SEEDS, [chain("S4", doubling, broken)] * SEEDS)
+    bad = recursive_reduced.Results([chain("S3", broken, broken, growth=1.5)] * SEEDS, [chain("S4", far, far)] * SEEDS)
+    worse = recursive_reduced.Results([chain("S3", far, far)] * SEEDS, [chain("S4", nothing)] * SEEDS)
     check(recursive_reduced.study, good, bad, worse)
-    job = recursive_reduced.ChainJob("S3", 1, 1e-2, 0.5, 40)
+    job = recursive_reduced.ChainJob("S3", 2, 1e-2, 0.5, 40)
     measured(recursive_reduced.study, recursive_reduced.Settings((job, replace(job, seed=1)), (job, job)))
 
 
