@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["parameter_texts", "split_parameters"]
 
-_ROW = re.compile(r"^(\w+(?:, \w+)*)(\s+)(\S.*)$")
+_ROW = re.compile(r"^(?:- )?(\w+(?:, \w+)*)(\s+)(\S.*)$")
 
 
 def parameter_texts(thing: Any) -> dict[str, str]:
