@@ -1,14 +1,16 @@
-"""The map of the field as pages: sandboxes against questions, theorem cards, bibliography, ladder of classes.
+"""The map of the field as pages: sandboxes against questions, theorem cards, bibliography, classes, statements.
 
-    python docs/map_pages.py               write docs/map.md, theorems.md, bibliography.md and circuit-classes.md
+    python docs/map_pages.py               write map.md, theorems.md, bibliography.md, circuit-classes.md, statements.md
     python docs/map_pages.py check C13     check a theorem now (or a rung: check NC¹)
     python docs/map_pages.py cell parity learn     what the registry holds for a sandbox and a question
 
-The data are docs/map/*.toml.
+The data are docs/map/*.toml, and for the statements the recorded table of the study `diffusions/lemma-audit`.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import subprocess
 import sys
 import tomllib
@@ -93,6 +95,7 @@ def pages() -> dict[str, str]:
         "theorems.md": _theorems(),
         "bibliography.md": _bibliography(),
         "circuit-classes.md": _classes(),
+        "statements.md": _statements(),
     }
 
 
@@ -159,6 +162,50 @@ def _classes() -> str:
         "separations are conjectures: at a fixed\nlength every task is finite and small instances may be solved by "
         "less.\n\n" + "\n".join(parts)
     )
+
+
+def _statements() -> str:
+    """Every theorem and lemma about self-supervised tasks with its verdict, from the recorded table."""
+    table = DOCS / "results" / "diffusions" / "lemma-audit" / "quick" / "tables.json"
+    rows = json.loads(table.read_text(encoding="utf-8"))["every statement"]
+    lines = [
+        f"| {row['where']} | {_cell(row['statement'])} | **{row['verdict']}** | {_ratio(row['as printed'])} | "
+        f"{_cell(row['correction'])} | {_ratio(row['corrected'])} |"
+        for row in rows
+    ]
+    kinds = ("holds", "holds corrected", "fails as printed")
+    count = ", ".join(f"{sum(row['verdict'] == kind for row in rows)} *{kind}*" for kind in kinds)
+    head = "| where | statement | verdict | as printed | correction | corrected |\n|---|---|---|---|---|---|\n"
+    return f"{STATEMENTS}\n{len(rows)} statements: {count}.\n\n{head}{chr(10).join(lines)}\n\n{NOT_STATED}"
+
+
+STATEMENTS = """\
+# Self-supervised tasks: which statements hold
+
+Every theorem and lemma of Liu 2024 (thesis), chapter 2, that a number decides: the left side of an inequality divided
+by its right side, or a difference divided by its tolerance. At most 1 means that it holds.
+"""
+NOT_STATED = """\
+Not in the table, because only samples speak about them: Lemma 2, a cited bound that lies above every gap of
+[diffusions/path-length](studies/diffusions/path-length.md) and is vacuous there, and Theorem 1, whose printed exponents
+contradict its own proof; its qualitative part, that the length of the path decides and not the number of pairs, is a
+claim of that study.
+
+Computed by [diffusions/lemma-audit](studies/diffusions/lemma-audit.md): `sandlab run diffusions/lemma-audit`. What is
+printed and what is true, with the tests that show it: [errata](errata.md).
+"""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "∣")
+
+
+def _ratio(value: float | str | None) -> str:
+    """A ratio as the table shows it; a counter-example without a size is ∞."""
+    if value is None:
+        return ""
+    number = float(value)
+    return "∞" if math.isinf(number) else f"{number:.2g}"
 
 
 def _link(place: str) -> str:

@@ -54,7 +54,7 @@ def test_the_registry_is_keyed_by_data_model_and_question(pages) -> None:
     assert ("fact-recall", "LinearAttentionFacts", "generalise") not in found
 
 
-@pytest.mark.parametrize("file", ["map.md", "theorems.md", "bibliography.md", "circuit-classes.md"])
+@pytest.mark.parametrize("file", ["map.md", "theorems.md", "bibliography.md", "circuit-classes.md", "statements.md"])
 def test_pages_are_what_the_data_say(pages, file: str) -> None:
     written = (ROOT / "docs" / file).read_text(encoding="utf-8")
     assert written == pages.pages()[file], "run `python docs/map_pages.py`"
