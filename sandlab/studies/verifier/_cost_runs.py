@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,12 +23,14 @@ from sandlab.random import rng
 from sandlab.studies.study import Lab
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
+from sandlab.worlds.verifier.append_calls import FUNCTIONS, Calls
 from sandlab.worlds.verifier.append_cases import AppendCases
 from sandlab.worlds.verifier.json_records import JsonRecords
 
 ALGORITHMS = ("walk", "value-guided", "backtracking", "best of n", "rejection")
 BUDGETS = (1, 2, 4, 8, 16)  # model evaluations over the length of one completion
 RECORDS = JsonRecords()
+Seen = tuple[tuple[int, ...], Hashable]
 
 
 class Words(Protocol):
@@ -44,7 +46,7 @@ class Words(Protocol):
 class Task:
     """What is written: prompts, the strings that are right, and what is looked at of a string's distribution.
 
-    limit     tokens of the longest string
+    limit     tokens of the longest string; most: tokens to be written at most
     point     the activation that the value function reads
     summary   string (without prompt) → what is compared with the target's distribution
     """
@@ -53,9 +55,14 @@ class Task:
     experiment: Experiment
     world: Words
     limit: int
+    most: int
     point: str
     prompts: Callable[[int, int], list[list[int]]]
-    summary: Callable[[Sequence[int]], object]
+    summary: Callable[[Sequence[int]], Hashable]
+
+    def room(self, prompts: list[list[int]]) -> list[int]:
+        """Tokens that may be written after each prompt."""
+        return [min(self.most, self.limit - len(prompt)) for prompt in prompts]
 
 
 @dataclass(frozen=True)
@@ -88,20 +95,23 @@ def records_experiment(seeds: int, steps: int, width: int, layers: int) -> Exper
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """The three tasks; strings of the last begin with START alone."""
+    """Words of which 12 to 18 brackets are there, the last of several test cases, records from START alone.
+
+    A walk needs about as many steps as the square of what is to be written: all three are a few dozen tokens at most.
+    """
     append = settings.append.world
     cases = append.cases if isinstance(append, code.Documents) else AppendCases()
     every = [
         Task(
-            "Dyck words", settings.dyck, dyck.UNFAMILIAR, dyck.LIMIT, _last_layer(settings.dyck),
-            lambda n, seed: dyck.draw_prompts(n, rng(seed, "cost prompts")), tuple,
+            "Dyck words", settings.dyck, dyck.UNFAMILIAR, dyck.LIMIT, dyck.LIMIT, _last_layer(settings.dyck),
+            lambda n, seed: dyck.draw_prompts(n, rng(seed, "cost prompts"), 12, 18), lambda string: tuple(string[:3]),
         ),
         Task(
-            "test cases", settings.append, cases, cases.length, _last_layer(settings.append),
-            lambda n, seed: _append_prompts(cases, n, seed), lambda string: cases.render(string).partition("\n")[0],
+            "test cases", settings.append, cases, cases.length, 4 * cases.longest + 15, _last_layer(settings.append),
+            lambda n, seed: _append_prompts(cases, n, seed), len,
         ),
         Task(
-            "JSON records", settings.records, RECORDS, RECORDS.length, _last_layer(settings.records),
+            "JSON records", settings.records, RECORDS, RECORDS.length, RECORDS.length, _last_layer(settings.records),
             lambda n, seed: [[RECORDS.start_token]] * n, lambda string: RECORDS.render(string).count('"') // 2,
         ),
     ]  # fmt: skip
@@ -115,9 +125,19 @@ def _last_layer(experiment: Experiment) -> str:
 
 
 def _append_prompts(world: AppendCases, n: int, seed: int) -> list[list[int]]:
+    """Requests for test cases with all lines but the last, which are right."""
     source = rng(seed, "cost prompts")
-    names = torch.randint(26, (n, 3), generator=source)
-    return [world.prompt("".join(chr(97 + int(letter)) for letter in name), rng=source) for name in names]
+    found = []
+    for letters in torch.randint(26, (n, 3), generator=source).tolist():
+        name = "".join(chr(97 + letter) for letter in letters)
+        given = torch.full((world.cases - 1,), FUNCTIONS.index("append"))
+        calls = Calls.draw(given, world.longest, source, world.favour)
+        lines = [
+            f"assert {name}({numbers[:size]}, {item}) == {[*numbers[:size], item]}\n"
+            for numbers, size, item in zip(calls.elements.tolist(), calls.sizes.tolist(), calls.item.tolist())
+        ]
+        found.append([*world.prompt(name, rng=source), *world.encode("".join(lines))])
+    return found
 
 
 @dataclass(frozen=True)
@@ -128,7 +148,8 @@ class Point:
     cost       model evaluations per prompt (prefixes computed, those of verifiers that read the network included)
     asked      questions to the verifier per prompt
     distance   total variation between what is looked at of the right strings and the same of the model given the
-               language, over that of two samples of the latter; not a number where it is not measured
+               language, over that of two samples of the latter, the second as large as what came out; not a number
+               where it is not measured
     """
 
     algorithm: str
@@ -159,13 +180,14 @@ class CostJob:
     device: str
 
 
-def decoders(budget: int) -> dict[str, Decoder]:
-    """Each algorithm with what makes it spend about `budget` times a completion.
+def decoders(budget: int, horizon: int) -> dict[str, Decoder]:
+    """Each algorithm with what makes it spend about `budget` times a completion of at most `horizon` tokens.
 
-    What is remembered costs nothing: the walk and value-guided sampling also end by their steps and tries.
+    What is remembered costs nothing: the walk and value-guided sampling also end by their steps and tries. With exact
+    values a walk needs 2·H² steps on average, and ten times as many almost never.
     """
     return {
-        "walk": VGB(children="sampled", remember=64, max_steps=200 * budget),
+        "walk": VGB(children="sampled", remember=64, max_steps=20 * horizon**2),
         "value-guided": ValueGuided(children="sampled", max_tries=4 * budget, max_draws=50, remember=64),
         "backtracking": Backtracking(quota=4 * budget - 4, stride=4, threshold=0.3),
         "best of n": BestOfN(candidates=budget),
@@ -188,7 +210,7 @@ class Bench:
         done = decoder.generate(
             generator,
             prompts,
-            max_new=[self.task.limit - len(prompt) for prompt in prompts],
+            max_new=self.task.room(prompts),
             verifier=guide,
             eos=self.task.world.end_token,
             rng=rng(self.seed, stream),
@@ -216,19 +238,18 @@ def measure(job: CostJob, model: Transformer) -> Curves:
     prompts = task.prompts(job.settings.prompts, job.seed + 1)
     length = _length(bench, prompts)
     repeated = [prompt for prompt in prompts[: job.settings.repeated] for _ in range(job.settings.samples)]
-    target = _summaries(bench, Rejection(max_tries=10**6), repeated, "target", None)
-    again = _summaries(bench, Rejection(max_tries=10**6), repeated, "again", None)
-    # Two small samples may agree by chance: their distance is at least that of one string.
-    floor = max(_distance(target, again), 1 / len(repeated))
+    target, again = (
+        _summaries(bench, Rejection(max_tries=10**6), repeated, name, None) for name in ("target", "again")
+    )
     points = []
     for budget in job.settings.budgets:
-        for name, decoder in decoders(budget).items():
+        for name, decoder in decoders(budget, max(task.room(prompts))).items():
             most = None if name in ("backtracking", "best of n") else round(budget * length)
             right, run = bench.run(decoder, prompts, f"{name} {budget}", most)
             distance = float("nan")
             if budget == job.settings.budgets[-1]:
                 got = _summaries(bench, decoder, repeated, f"law of {name}", most)
-                distance = _distance(target, got) / floor
+                distance = _relative_distance(target, again, got)
             points.append(Point(name, budget, float(right.double().mean()), run.cost, run.asked, distance))
     quality = value.quality
     return Curves(points, value.calibration_error, quality.area, quality.predicted, quality.observed, success)
@@ -241,7 +262,7 @@ def _value(task: Task, model: Transformer, job: CostJob) -> tuple[TrainedValue, 
         generator,
         prompts,
         task.world.contains,
-        max_new=[task.limit - len(prompt) for prompt in prompts],
+        max_new=task.room(prompts),
         eos=task.world.end_token,
         rng=rng(job.seed, "rollouts"),
     )
@@ -258,20 +279,28 @@ def _length(bench: Bench, prompts: list[list[int]]) -> float:
     return float(np.mean([len(string) for string in run.strings]))
 
 
-def _summaries(
-    bench: Bench, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None
-) -> Counter[tuple[object, ...]]:
-    """How often each (prompt, what is looked at) came out among the right strings."""
+def _summaries(bench: Bench, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> list[Seen]:
+    """(prompt, what is looked at) of the right strings."""
     most = 64 * bench.task.limit if budget is None else budget
     right, run = bench.run(decoder, prompts, stream, most)
     pairs = zip(map(tuple, prompts), run.strings, right.tolist())
-    return Counter((prompt, bench.task.summary(string)) for prompt, string, good in pairs if good)
+    return [(prompt, bench.task.summary(string)) for prompt, string, good in pairs if good]
 
 
-def _distance(first: Counter[tuple[object, ...]], second: Counter[tuple[object, ...]]) -> float:
-    """Total variation of two samples."""
-    total = max(sum(first.values()), 1), max(sum(second.values()), 1)
-    return 0.5 * sum(abs(first[key] / total[0] - second[key] / total[1]) for key in first | second)
+def _relative_distance(target: list[Seen], again: list[Seen], got: list[Seen]) -> float:
+    """Distance to the target over that of a sample of the target which is as small."""
+    # Rows of one prompt stand together: every k-th keeps all prompts.
+    kept = [again[place * len(again) // len(got)] for place in range(min(len(got), len(again)))]
+    # Two small samples may agree by chance: their distance is at least that of one string.
+    return _distance(target, got) / max(_distance(target, kept or again), 1 / max(len(again), 1))
+
+
+def _distance(first: list[Seen], second: list[Seen]) -> float:
+    """Total variation of two samples; 1 where one is empty."""
+    if not first or not second:
+        return 1.0
+    one, two = Counter(first), Counter(second)
+    return 0.5 * sum(abs(one[key] / len(first) - two[key] / len(second)) for key in one | two)
 
 
 def collect_curves(settings: Settings, lab: Lab) -> dict[str, list[Curves]]:

@@ -51,6 +51,7 @@ from sandlab.studies.verifier._decoding_runs import GREY, QUERIES, THESIS, bars,
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.codegen._code_runs import BLOCKS, BOLD, EXACT, HOT, MAIN, PLAIN, WIDE, alone
 from sandlab.studies.verifier.codegen._published import published
+from sandlab.studies.verifier.codegen._writers import of_writers
 
 study = Study(
     "verifier/codegen",
@@ -108,13 +109,14 @@ def beats_blocks(results: code.Cases) -> np.ndarray:
     return results.accuracy(MAIN) - np.max([results.accuracy(decoding) for decoding in BLOCKS], axis=0)
 
 
-@study.claim(Mean(below=1.5), source=THESIS, at="Table 3.6", paper="39443/38231")
+@study.claim(Mean(below=1.1), source=THESIS, at="Table 3.6", paper="39443/38231 = 1.03")
 def cheap(results: code.Cases) -> np.ndarray:
-    """Backtracking costs few queries more than sampling.
+    """Backtracking costs less than a tenth more queries than sampling.
 
-    Queries with backtracking divided by queries without, top-p 0.95.
+    Queries with backtracking divided by queries without, top-p 0.95; 2 for models that write less than a tenth of the
+    test cases.
     """
-    return results.queries(MAIN) / results.queries(PLAIN)
+    return of_writers(results, results.queries(MAIN) / results.queries(PLAIN), 2.0)
 
 
 @study.claim(Exact(below=0.5), source="by definition of the counters")

@@ -22,8 +22,9 @@ from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, bars, spread
 from sandlab.studies.verifier.codegen import _code_runs as code
-from sandlab.studies.verifier.codegen._code_runs import MAIN, MARGIN, PLAIN, RANDOM
+from sandlab.studies.verifier.codegen._code_runs import MAIN, PLAIN, RANDOM
 from sandlab.studies.verifier.codegen._published import NO_VERIFIER, RANDOM_VERIFIER
+from sandlab.studies.verifier.codegen._writers import of_writers
 
 DEPTHS = {1: MAIN} | {depth: replace(MAIN, verifier=f"depth {depth}") for depth in code.DEPTHS[1:]}
 # Table 3.11: linear maps of the verifier → validation accuracy, accuracy of what is written.
@@ -54,23 +55,25 @@ def validation(results: code.Cases, depth: int) -> np.ndarray:
 def accurate(results: code.Cases) -> np.ndarray:
     """The linear verifier tells wrong from correct prefixes.
 
-    Validation accuracy of the linear verifier.
+    Validation accuracy of the linear verifier; 0 for models that write less than a tenth of the test cases.
     """
-    return validation(results, 1)
+    return of_writers(results, validation(results, 1), 0.0)
 
 
 @study.claim(Mean(between=(-0.05, 0.05)), source=THESIS, at="Table 3.11", paper="0.97 − 0.96")
 def hardly_more(results: code.Cases) -> np.ndarray:
     """Deeper verifiers are hardly more accurate.
 
-    Highest validation accuracy of 2, 4, 8 layers minus the linear one's.
+    Highest validation accuracy of 2, 4, 8 layers minus the linear one's; 1 for models that write less than a tenth of
+    the test cases.
     """
-    return np.max([validation(results, depth) for depth in (2, 4, 8)], axis=0) - validation(results, 1)
+    gain = np.max([validation(results, depth) for depth in (2, 4, 8)], axis=0) - validation(results, 1)
+    return of_writers(results, gain, 1.0)
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.11", paper="0.714 − 0.699")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.11", paper="0.714 − 0.699")
 def no_better(results: code.Cases) -> np.ndarray:
-    """They write no better test cases.
+    """The linear verifier writes better test cases than deeper ones.
 
     Accuracy with the linear verifier minus the best of 2, 4, 8 layers.
     """

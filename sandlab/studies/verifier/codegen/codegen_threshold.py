@@ -6,8 +6,8 @@ Set-up as in verifier/codegen. The threshold is the value below which V, the est
 correct so far, counts as a rejection. Wrong tokens are rare among those sampled and frequent among those the probe was
 trained on, so it cries wolf at ½: the quota is spent on false alarms, and what was varied is rewritten greedily.
 
-What to look for: in each pair the left bar is at least as high as the right one. The last row of the published table
-prints τ = 0.1; by Table 3.13 it is 0.5.
+What to look for: in each pair the left bar is higher than the right one, as published. The last row of the published
+table prints τ = 0.1; by Table 3.13 it is 0.5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, Decoding, bars
 from sandlab.studies.verifier.codegen import _code_runs as code
-from sandlab.studies.verifier.codegen._code_runs import HOT, MAIN, MARGIN, WIDE
+from sandlab.studies.verifier.codegen._code_runs import HOT, MAIN, WIDE
 from sandlab.studies.verifier.codegen._published import published
 
 LONG_STRIDE = replace(WIDE, stride=10)
@@ -47,36 +47,36 @@ def collect(settings: code.Settings, lab: Lab) -> code.Cases:
     return code.Cases.collect(settings, lab, [one for each in COMPARED.values() for one in (each, bold(each))])
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.10", paper="0.714 − 0.676")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.10", paper="0.714 − 0.676")
 def nucleus(results: code.Cases) -> np.ndarray:
-    """Backtracking only below 0.1 is no worse than below 0.5 (top-p 0.95).
+    """Backtracking only below 0.1 is better than below 0.5 (top-p 0.95).
 
     Accuracy with τ = 0.1 minus τ = 0.5.
     """
     return results.gap(MAIN, bold(MAIN))
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.10", paper="0.639 − 0.604")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.10", paper="0.639 − 0.604")
 def plain(results: code.Cases) -> np.ndarray:
-    """Backtracking only below 0.1 is no worse than below 0.5 (top-p 1.0).
+    """Backtracking only below 0.1 is better than below 0.5 (top-p 1.0).
 
     Accuracy with τ = 0.1 minus τ = 0.5.
     """
     return results.gap(WIDE, bold(WIDE))
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.10", paper="0.440 − 0.334")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.10", paper="0.440 − 0.334")
 def hot(results: code.Cases) -> np.ndarray:
-    """Backtracking only below 0.1 is no worse than below 0.5 (top-p 1.0, T 1.2).
+    """Backtracking only below 0.1 is better than below 0.5 (top-p 1.0, T 1.2).
 
     Accuracy with τ = 0.1 minus τ = 0.5.
     """
     return results.gap(HOT, bold(HOT))
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.10", paper="0.622 − 0.604")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.10", paper="0.622 − 0.604")
 def long_stride(results: code.Cases) -> np.ndarray:
-    """Backtracking only below 0.1 is no worse than below 0.5 (top-p 1.0, B 10).
+    """Backtracking only below 0.1 is better than below 0.5 (top-p 1.0, B 10).
 
     Accuracy with τ = 0.1 minus τ = 0.5.
     """

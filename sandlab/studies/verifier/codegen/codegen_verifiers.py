@@ -24,6 +24,7 @@ from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, bars, sprea
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.codegen._code_runs import EXACT, MAIN, MARGIN, PLAIN, RANDOM
 from sandlab.studies.verifier.codegen._published import NO_VERIFIER
+from sandlab.studies.verifier.codegen._writers import of_writers
 
 # Table 3.12. The last row repeats the one at top-p 1.0 of Table 3.13.
 PUBLISHED = {
@@ -49,18 +50,19 @@ def collect(settings: code.Settings, lab: Lab) -> code.Cases:
     return code.Cases.collect(settings, lab, [*PUBLISHED, PLAIN])
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.12", paper="0.719 − 0.714")
+@study.claim(Mean(between=(-MARGIN, MARGIN)), source=THESIS, at="Table 3.12", paper="0.719 − 0.714")
 def exact(results: code.Cases) -> np.ndarray:
-    """The exact verifier writes at least as many distinct correct test cases as the trained one.
+    """The trained verifier is as good as the exact one.
 
-    Accuracy with the exact minus with the trained verifier.
+    Accuracy with the exact minus with the trained verifier; 1 for models that write less than a tenth of the test
+    cases.
     """
-    return results.gap(EXACT, MAIN)
+    return of_writers(results, results.gap(EXACT, MAIN), 1.0)
 
 
-@study.claim(Mean(above=-MARGIN), source=THESIS, at="Table 3.12", paper="0.714 − 0.663")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.12", paper="0.714 − 0.663")
 def trained(results: code.Cases) -> np.ndarray:
-    """The trained verifier writes at least as many as a random one.
+    """The trained verifier writes more than a random one.
 
     Accuracy with the trained minus with the random verifier.
     """
@@ -71,22 +73,22 @@ def trained(results: code.Cases) -> np.ndarray:
 def random(results: code.Cases) -> Noted:
     """A random verifier makes no difference.
 
-    Accuracy with the random verifier minus without any.
+    Accuracy with the random verifier minus without any; 1 for models that write less than a tenth of the test cases.
     """
     note = (
         f"Of {results.length(PLAIN):.0f} tokens of a completion the random verifier has up to 16 rewritten greedily, "
         "which makes the text repeat itself; in the source it is 16 of 384."
     )
-    return Noted(results.gap(RANDOM, PLAIN), note)
+    return Noted(of_writers(results, results.gap(RANDOM, PLAIN), 1.0), note)
 
 
 @study.claim(Mean(between=(-0.05, 0.05)), source=THESIS, at="Table 3.12", paper="0.717 − 0.719")
 def quota(results: code.Cases) -> np.ndarray:
     """With the exact verifier a quota of 10 is no better than 4.
 
-    Accuracy with quota 10 minus quota 4.
+    Accuracy with quota 10 minus quota 4; 1 for models that write less than a tenth of the test cases.
     """
-    return results.gap(replace(EXACT, quota=10), EXACT)
+    return of_writers(results, results.gap(replace(EXACT, quota=10), EXACT), 1.0)
 
 
 @study.table

@@ -64,9 +64,9 @@ def increases(results: Results) -> np.ndarray:
     return np.minimum(eight - four, four - two)
 
 
-@study.claim(Mean(above=-0.02), source=THESIS, at="Table 3.1", paper="0.438 − 0.331")
+@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.1", paper="0.438 − 0.331")
 def two(results: Results) -> np.ndarray:
-    """Erasing 2 tokens does no harm.
+    """Erasing 2 tokens already helps.
 
     Accuracy with 2 tokens erased minus without erasing.
     """

@@ -81,7 +81,7 @@ def as_published(decoding: Decoding) -> float:
         return accuracy - 0.02 * math.log2(decoding.candidates)
     if not decoding.quota:
         return accuracy - 0.05 * decoding.misleading
-    accuracy += {"random": 0.0, "exact": 0.065, "trained": 0.06}.get(decoding.verifier, 0.055)
+    accuracy += {"random": 0.0, "exact": 0.065, "trained": 0.06, "layer 0": 0.065}.get(decoding.verifier, 0.055)
     accuracy -= 0.03 * (decoding.threshold == 0.5) + 0.01 * (decoding.redo == "none") + 0.01 * (decoding.stride == 10)
     return accuracy - 0.01 * decoding.misleading
 
@@ -96,7 +96,7 @@ def only_the_main_one(decoding: Decoding) -> float:
 
 
 def cost(decoding: Decoding) -> float:
-    return 1000.0 * (decoding.candidates or 1) * (1.03 if decoding.quota else 1.0)
+    return float(round(1000 * (decoding.candidates or 1) ** 0.82 * (1.03 if decoding.quota else 1.0)))
 
 
 def odd_cost(decoding: Decoding) -> float:
