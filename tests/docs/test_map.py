@@ -65,3 +65,7 @@ def test_a_rung_is_checked_from_the_command_line(pages, capsys) -> None:
     assert "holds" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="no theorem"):
         pages.main(["check", "C99"])
+
+
+def test_a_theorem_card_is_checked_from_the_command_line(pages) -> None:
+    assert pages.main(["check", "C14"]) == 0

@@ -14,12 +14,16 @@ from sandlab.circuits.automata.scan import scan_circuit
 from sandlab.circuits.expressivity.crasp import all_words
 from sandlab.circuits.expressivity.crasp_compiler import compile_crasp, run_compiled
 from sandlab.circuits.expressivity.crasp_programs import crasp_program
+from sandlab.circuits.reasoning.connectivity import repeated_squaring, squaring_inputs
+from sandlab.circuits.reasoning.gate_by_gate import gate_by_gate
 from sandlab.errors import BadInput
+from sandlab.lenses.token_accuracy import accuracy_on
 from sandlab.models.base import Model
 from sandlab.random import rng
 from sandlab.registry import register
 from sandlab.worlds.automata.catalogue import named_machine
 from sandlab.worlds.automata.machine import Automaton
+from sandlab.worlds.reasoning.boolean_circuits import CircuitEvaluation
 
 __all__ = ["Rung", "check_rung", "circuit_class_table"]
 
@@ -89,40 +93,26 @@ def _permutations() -> bool:
 
 
 def _connectivity() -> bool:
-    """⌈log₂ n⌉ squarings of I + A reach what n − 1 steps along edges reach."""
-    draw = np.random.default_rng(0)
-    for size in (5, 12, 31):
-        edges = draw.random((size, size)) < 1.2 / size
-        step = (edges | np.eye(size, dtype=bool)).astype(int)
-        squared, walked = step, np.eye(size, dtype=int)
-        for _ in range(int(np.ceil(np.log2(size)))):
-            squared = (squared @ squared > 0).astype(int)
-        for _ in range(size - 1):
-            walked = (walked @ step > 0).astype(int)
-        if not np.array_equal(squared, walked):
+    """⌈log₂ n⌉ squaring layers find the pairs that n − 1 steps along edges join, all pairs of three random graphs."""
+    for size, edges in ((5, 4), (9, 9), (12, 11)):
+        ends = torch.randint(0, size, (edges, 2), generator=rng(0, "edges", size))
+        step = torch.eye(size, dtype=torch.float64)
+        step[ends[:, 0], ends[:, 1]] = step[ends[:, 1], ends[:, 0]] = 1.0
+        joined = torch.linalg.matrix_power(step, size - 1).flatten() > 0
+        pairs = torch.cartesian_prod(torch.arange(size), torch.arange(size))
+        model = repeated_squaring(size, edges)
+        with torch.no_grad():
+            given = squaring_inputs(ends.expand(len(pairs), -1, -1), pairs[:, 0], pairs[:, 1], size)
+            found = model(given)[:, -1].argmax(-1).bool()
+        if model.config.layers != (size - 1).bit_length() + 2 or not torch.equal(found, joined):
             return False
     return True
 
 
 def _circuits() -> bool:
-    """A circuit written gate by gate takes as many steps as it has gates, each looking at two earlier values."""
-    draw = np.random.default_rng(0)
-    left, right = ([int(draw.integers(0, 8 + gate)) for gate in range(40)] for _ in range(2))
-    inputs = np.array(all_words(2, 8))
-    values = list(inputs.T)
-    for a, b in zip(left, right):
-        values.append(1 - values[a] * values[b])  # NAND
-    by_definition = [_evaluate(40 + 7, left, right, word, {}) for word in inputs[:32]]
-    return [int(value) for value in values[-1][:32]] == by_definition
-
-
-def _evaluate(node: int, left: list[int], right: list[int], word: np.ndarray, known: dict[int, int]) -> int:
-    if node < 8:
-        return int(word[node])
-    if node not in known:
-        a, b = left[node - 8], right[node - 8]
-        known[node] = 1 - _evaluate(a, left, right, word, known) * _evaluate(b, left, right, word, known)
-    return known[node]
+    """Two layers write the value of every gate of 64 random circuits, one step each."""
+    world = CircuitEvaluation(inputs=4, gates=24)
+    return accuracy_on(gate_by_gate(world), world.sample(64, rng=rng(0, "circuits"))) == 1.0
 
 
 _LADDER = (
@@ -160,14 +150,14 @@ _LADDER = (
         ("connectivity of undirected (L) and directed (NL) graphs",),
         ("O(log T) layers: solve connectivity", "O(log T) steps of thought: do not"),
         ("Merrill and Sabharwal 2024", "Sanford et al. 2024"), "NC¹ ≠ L",
-        "logarithmically many squarings of the adjacency matrix reach what single steps reach", _connectivity,
+        "⌈log₂ n⌉ squaring layers decide connectivity of every pair in graphs of up to twelve vertices", _connectivity,
     ),
     Rung(
         "P", "polynomial time",
         ("value of a circuit (complete)",),
         ("polynomially many steps of thought: solve every problem of P", "without thought: inside TC⁰"),
         ("Feng et al. 2023", "Merrill and Sabharwal 2023", "Li et al. 2024"), "NC ≠ P",
-        "writing one gate after another evaluates random circuits of 40 gates", _circuits,
+        "two layers that write one gate after another evaluate random circuits of 24 gates", _circuits,
     ),
 )  # fmt: skip
 
