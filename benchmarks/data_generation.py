@@ -182,7 +182,8 @@ def tell(words: str, measure: Callable[[int], Iterable[dict[str, Any]]], example
         return
     for row in rows:
         print(
-            f"{row['name']:<24} {row['ours']:.3g} tokens/s, {row['against']} {row['baseline']:.3g}, {row['ratio']:.1f}×"
+            f"{row['name']:<24} {row['ours']:.3g} {row['unit']}, "
+            f"{row['against']} {row['baseline']:.3g}, {row['ratio']:.1f}×"
         )
 
 
