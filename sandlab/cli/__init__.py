@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,11 +30,18 @@ from sandlab.cli import (
     studies,
     training,
 )
-from sandlab.cli.screen import documents_alone, printable
+from sandlab.cli.screen import documents_alone, printable, with_synonym
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
 
+_WORDS = {
+    "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number",
+    "Input should be": "it must be",
+    "missing argument": "this command needs the argument",
+    "missing option": "this command needs the option",
+    "got unexpected extra argument(s)": "there is no place for",
+}
 CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, BUG, INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -152,8 +159,7 @@ def _explain(problem: Exception, arguments: list[str]) -> int:
     import sqlite3
 
     if any(kind.__name__ == "ClickException" for kind in type(problem).__mro__):  # click, or typer's copy of it
-        problem.show()  # type: ignore[attr-defined]
-        return _say(f"this was given: {shlex.join(arguments)}", BAD_INPUT)
+        return _say(_misused(problem, arguments), BAD_INPUT)
     if isinstance(problem, FloatingPointError):  # a training whose loss became infinite
         return _say(str(problem), BAD_INPUT)
     if type(problem).__name__ == "ClusterLost":
@@ -171,10 +177,20 @@ def _explain(problem: Exception, arguments: list[str]) -> int:
     return _say("this is a bug of SandLab: please report it with the lines above", BUG)
 
 
+def _misused(problem: Any, arguments: list[str]) -> str:
+    """What is wrong with a line that does not parse, as one sentence, and where its command is explained."""
+    told = " ".join(problem.format_message().split()).rstrip(".")
+    told = told[:1].lower() + told[1:].replace(". Did you", ": did you").replace("Possible options", "there is")
+    for theirs, ours in _WORDS.items():
+        told = told.replace(theirs, ours)
+    path = getattr(problem.ctx, "command_path", "sandlab")
+    return f"{told} (this was given: {shlex.join(arguments)}; `{path} --help` explains it)"
+
+
 def _end(number: int, _frame: object) -> None:
     raise Terminated(128 + number)
 
 
 def _say(message: str, code: int) -> int:
-    print(f"sandlab: {printable(message)}", file=sys.stderr)
+    print(f"sandlab: {printable(with_synonym(message) if code == BAD_INPUT else message)}", file=sys.stderr)
     return code

@@ -73,6 +73,8 @@ def sample(
     from sandlab.random import rng
 
     integer("-n", number, low=1)
+    if not world:
+        raise BadInput("name a world: see `sandlab list worlds`")
     made = make_world(world, pairs(settings or []))
     generator = rng(seed)
     if to is not None:
@@ -159,6 +161,10 @@ def find(name: str) -> list[tuple[str, Any]]:
     found = [(kind, get(kind, name)) for kind in KINDS if name in names(kind)]
     if not found:
         known = [known for kind in KINDS for known in names(kind)]
+        if any(study.startswith(f"{name}/") for study in names("studies")):
+            raise BadInput(
+                f"{name!r} is a chapter: `sandlab claims '{name}/*'` shows its studies, `show` one at a time"
+            )
         raise BadInput(f"nothing is called {name!r}: {nearest(name, known) or 'see `sandlab list`'}")
     return found
 

@@ -82,12 +82,12 @@ def _not_run(claim: Any) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
-    from sandlab.cli.screen import finding_rows, print_json, print_table
+    from sandlab.cli.screen import print_findings, print_json
 
     if as_json:
         print_json(rows)
         return
-    print_table(["verdict", "claim", "ours", "must be", "paper"], finding_rows(rows), title)
+    print_findings(rows, title)
 
 
 def _show_history(claim: str, as_json: bool) -> int:

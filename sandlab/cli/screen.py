@@ -5,18 +5,46 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-__all__ = ["MARKS", "documents_alone", "finding_rows", "print_json", "print_table", "printable", "text_number"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "MARKS",
+    "documents_alone",
+    "print_findings",
+    "print_json",
+    "print_table",
+    "printable",
+    "text_number",
+    "with_synonym",
+]
 
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
 _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
 _WIDTH_WITHOUT_TERMINAL = 120
-_WIDEST = {"claim": 40, "verdict": 14}
+_WIDTH_OF_FINDINGS = 110  # of a table of findings whose five columns can be read
+_LEAST = {"claim": 40, "verdict": 14}
+SYNONYMS = {
+    "rotary": "rope",
+    "softmax": "flash sdpa",
+    "pre": "layernorm ln prenorm pre-norm",
+    "post": "postnorm post-norm",
+    "transformer": "gpt gpt2 gpt-2 nanogpt llama decoder",
+    "lstm": "gru",
+    "state-space": "mamba s4 ssm lru",
+    "rnn": "elman",
+    "torch": "onnx pt2 torch.export",
+    "hf": "huggingface hugging-face transformers",
+    "lens": "tl transformerlens transformer-lens transformer_lens",
+}
+"""Name → what other laboratories call the same thing, or what comes nearest to it."""
 
 
 _documents: TextIO | None = None  # None: stdout
@@ -54,20 +82,59 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
 
 
+def with_synonym(message: str) -> str:
+    """A refusal, with our name for what was asked for by another: "… got 'rope': did you mean 'rotary'?"."""
+    asked = re.search(r"(?:got|models called) '([^']+)'", message)
+    known = [ours for ours, theirs in SYNONYMS.items() if asked and asked[1].lower() in theirs.split()]
+    fitting = [ours for ours in known if f"{ours!r}" in message or "models called" in message]
+    if not fitting or "did you mean" in message:
+        return message
+    return f"{message.partition(': see ')[0]}: did you mean {fitting[0]!r}?"
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
     """A table as wide as the terminal."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = _console()
+    roomy = console.width >= _WIDTH_OF_FINDINGS
     table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        table.add_column(name, overflow="fold", min_width=_WIDEST.get(name))
+        table.add_column(name, overflow="fold", min_width=_LEAST.get(name) if roomy else None)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
-    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     console.print(table)
+
+
+def print_findings(findings: Iterable[dict[str, Any]], title: str) -> None:
+    """Findings as a table, or one under the other where the terminal is too narrow for its columns."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    rows, names = finding_rows(findings), ["verdict", "claim", "ours", "must be", "paper"]
+    console = _console()
+    if console.width >= _WIDTH_OF_FINDINGS:
+        print_table(names, rows, title)
+        return
+    console.print(Text(printable(title), style="italic"))
+    for verdict, claim, *values in rows:
+        console.print(Text.assemble(verdict, "  ", claim))
+        told = [(name, value) for name, value in zip(names[2:], values) if value]
+        for name, value in told:
+            console.print(Padding(Text.assemble((f"{name:<8}", "dim"), printable(str(value))), (0, 0, 0, 4)))
+        console.print()
+
+
+def _console() -> Console:
+    """As wide as the terminal; elsewhere as COLUMNS says."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        return Console()
+    told = os.environ.get("COLUMNS", "")
+    return Console(width=int(told) if told.isdigit() and int(told) else _WIDTH_WITHOUT_TERMINAL)
 
 
 def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:

@@ -37,7 +37,9 @@ def read_settings(owner: Any, texts: Mapping[str, str], called: str) -> dict[str
     for name, text in texts.items():
         head, dot, rest = name.partition(".")
         if head not in hints:
-            raise BadInput(f"{called} has no setting {head!r}: {nearest(head, hints) or 'it has ' + ', '.join(hints)}")
+            inside = _inside(owner, name)
+            hint = f"did you mean {inside!r}?" if inside else nearest(head, hints) or "it has " + ", ".join(hints)
+            raise BadInput(f"{called} has no setting {head!r}: {hint}")
         if dot:
             inner = values.get(head, getattr(owner, head, None))
             if not dataclasses.is_dataclass(inner) or isinstance(inner, type):
@@ -46,6 +48,23 @@ def read_settings(owner: Any, texts: Mapping[str, str], called: str) -> dict[str
         else:
             values[head] = read_value(hints[head], text, head)
     return values
+
+
+def _inside(owner: Any, name: str) -> str:
+    """Where a setting of this name lies within the parts of an instance: "main.training.steps" for "steps"."""
+    waiting = [(f"{field.name}.", getattr(owner, field.name)) for field in _parts(owner)]
+    while waiting:
+        path, part = waiting.pop(0)
+        if name.partition(".")[0] in {field.name for field in dataclasses.fields(part)}:
+            return path + name
+        waiting += [(f"{path}{field.name}.", getattr(part, field.name)) for field in _parts(part)]
+    return ""
+
+
+def _parts(owner: Any) -> list[dataclasses.Field[Any]]:
+    """Fields of an instance that hold dataclasses themselves."""
+    known = dataclasses.fields(owner) if not isinstance(owner, type) else ()
+    return [field for field in known if dataclasses.is_dataclass(getattr(owner, field.name, None))]
 
 
 def read_value(hint: Any, text: str, field: str) -> Any:

@@ -53,6 +53,8 @@ def run(
 
     chosen = choose(names or [], everything)
     texts = pairs(settings or [])
+    if full and null:
+        raise BadInput("--full and --null are two presets: give one of them")
     preset = "full" if full else "null" if null else "quick"
     options: dict[str, Any] = {"preset": preset, "seeds": seeds, "device": device, "store": store, "resume": resume}
     options |= {"judge_only": True} if judge_only else {}
@@ -162,13 +164,12 @@ def seconds(name: str, text: str) -> float:
 
 
 def _run_one(name: str, settings: dict[str, Any], place: Any, options: dict[str, Any], quiet: bool) -> Any:
-    from sandlab.cli.screen import finding_rows, print_table
+    from sandlab.cli.screen import print_findings
     from sandlab.lab.run import run as run_study
 
     report = run_study(name, settings=settings, on=place, **options)
     if not quiet:
-        rows = finding_rows(finding.as_dict() for finding in report.findings)
-        print_table(["verdict", "claim", "ours", "must be", "paper"], rows, f"{name}: {report.about['title']}")
+        print_findings((finding.as_dict() for finding in report.findings), f"{name}: {report.about['title']}")
         for absent in report.tables.get("not measured", []):
             print(f"not measured: {absent['claim']} ({absent['why']})")
         jobs = report.about["jobs"]

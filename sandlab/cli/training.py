@@ -1,13 +1,14 @@
-"""`sandlab train`: your own training run, with plots."""
+"""`sandlab train`, `sandlab sweep`: your own training runs, with plots."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sandlab.cli.browse import make_world
-from sandlab.cli.options import AsJson, Device, Settings, StoreFolder
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
 from sandlab.errors import BadInput
 
 __all__ = ["commands"]
@@ -55,6 +56,47 @@ def train(
     print(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
 
 
+@commands.command(epilog="Example:  sandlab sweep my_experiment.py   ·   sandlab sweep mine.py:small --budget 20m")
+def sweep(
+    file: Annotated[str, typer.Argument(help="A file with a list `experiments`, or my_file.py:other_list.")],
+    on: On = "",
+    device: Device = "cpu",
+    budget: Annotated[str, typer.Option(help="Stop after this time, such as 20m; the same command goes on.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder of table and figure (default: the file's name).")] = None,
+    store: StoreFolder = None,
+    as_json: AsJson = False,
+) -> int:
+    """Train a list of experiments, and print how they compare. The same command goes on where one stopped.
+
+    The file holds `experiments`: a list of `sandlab.learning.Experiment`, or a dictionary from name to experiment. When
+    it also holds `logger` (a W&B run, the module mlflow, a TensorBoard writer, or a function that makes one for each
+    experiment), curves are sent there as well. Exit code 5 when time is up.
+    """
+    from sandlab import plugins
+    from sandlab.cli.screen import print_json, print_table, text_number
+    from sandlab.cli.studies import OUT_OF_TIME, seconds
+    from sandlab.lab.sweeps import sweep as train_all
+
+    source, _, name = file.partition(":")
+    module = plugins.add(source)
+    experiments = plugins.find(f"{source}:{name or 'experiments'}")
+    limit = seconds("budget", budget) if budget else None
+    place = on or ("processes" if device == "cpu" else "local")
+    logger = getattr(module, "logger", None)
+    found = train_all(experiments, on=place, device=device, store=store, budget=limit, logger=logger)
+    folder = found.save(out or Path(Path(source).stem))
+    if as_json:
+        print_json({"table": found.table(), "left out": found.left_out, "path": str(folder)})
+    elif found.runs:
+        rows = [[text_number(v) if isinstance(v, float) else v for v in row.values()] for row in found.table()]
+        print_table(list(found.table()[0]), rows, f"{file}: {len(rows)} experiments")
+        print(f"Table, curves and figure: {folder}")
+    if found.left_out:
+        print(f"left out for lack of time: {'; '.join(found.left_out)}; the same command goes on from there")
+        return OUT_OF_TIME
+    return 0
+
+
 def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
     """The config of a named model for a world, or of one's own module when the name is "file.py:Class"."""
     from sandlab import plugins
@@ -62,10 +104,13 @@ def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
     from sandlab.lab.training import fit_config
     from sandlab.registry import get
 
+    if name.endswith(".py"):
+        raise BadInput(f"{name} may define several: name one of them, {name}:MyModule")
     if ":" not in name:
         network = get("models", name)
         return fit_config(world, network, read_settings(network.config_class, texts, name))
     plugins.add(name.rpartition(":")[0])
+    plugins.find(name)
     options = tuple((option, plain_value(text)) for option, text in texts.items())
     return fit_config(world, get("models", "own-module"), {"module": name, "options": options})
 

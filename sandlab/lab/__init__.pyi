@@ -4,6 +4,9 @@ from sandlab.lab.laboratory import Laboratory as Laboratory
 from sandlab.lab.run import Report as Report
 from sandlab.lab.run import Store as Store
 from sandlab.lab.run import load_report as load_report
+from sandlab.lab.sweeps import Sweep as Sweep
+from sandlab.lab.sweeps import log_runs as log_runs
+from sandlab.lab.sweeps import sweep as sweep
 from sandlab.lab.training import TrainedModels as TrainedModels
 from sandlab.lab.training import fit_config as fit_config
 from sandlab.lab.training import train_experiment as train_experiment
@@ -12,8 +15,11 @@ __all__ = [
     "Laboratory",
     "Report",
     "Store",
+    "Sweep",
     "TrainedModels",
     "fit_config",
     "load_report",
+    "log_runs",
+    "sweep",
     "train_experiment",
 ]

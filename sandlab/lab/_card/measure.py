@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ import numpy as np
 from sandlab.errors import BadInput
 from sandlab.lab._card.battery import BATTERY, EXAMPLES, CardProbe, CardTest, Task, tasks
 from sandlab.lab.laboratory import Laboratory
-from sandlab.learning._engine.scratch import OutOfTime
+from sandlab.lab.sweeps import train_what_time_allows
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.models.base import Config, build
 from sandlab.models.hybrid import HybridConfig
@@ -100,23 +101,23 @@ def measure_card(
     model: str, config: Config, lab: Laboratory, *, size: str = "quick", seeds: int = 3, only: Sequence[str] = ()
 ) -> Card:
     """Train and test on the whole battery; what the laboratory's time does not reach is left out, and said so."""
-    rows: list[Row] = []
-    left: list[str] = []
-    for task in tasks(size):
-        if only and task.name not in only:
-            continue
-        experiment = _experiment(task, config, seeds)
-        try:
-            rows += _rows(task, lab.train(experiment, label=f"{model}: {task.name}"), experiment)
-        except OutOfTime:
-            left.append(task.name)
-    return Card(model, BATTERY, size, seeds, lab.device, rows, left)
+    chosen = [task for task in tasks(size) if not only or task.name in only]
+    experiments = {task.name: _experiment(task, config, seeds) for task in chosen}
+    runs = train_what_time_allows(lab, experiments, label=model)
+    measured = [task for task in chosen if task.name in runs]
+    rows = [row for task in measured for row in _rows(task, runs[task.name], experiments[task.name])]
+    return Card(model, BATTERY, size, seeds, lab.device, rows, [name for name in experiments if name not in runs])
 
 
 def matched(kind: type[Config], task: Task, parameters: int) -> Config:
     """The config of a reference whose number of parameters on this task is nearest to the given one."""
-    made = [_sized(kind, width, task.world, task.longest) for width in _WIDTHS]
-    return min(made, key=lambda config: abs(math.log(_parameters(config) / parameters)))
+
+    def sized(width: int) -> Config:
+        return _sized(kind, width, task.world, task.longest)
+
+    above = bisect_left(_WIDTHS, parameters, key=lambda width: _parameters(sized(width)))
+    near = [sized(width) for width in _WIDTHS[max(0, above - 1) : above + 1]]
+    return min(near, key=lambda config: abs(math.log(_parameters(config) / parameters)))
 
 
 @lru_cache(maxsize=4096)
