@@ -5,13 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 import sandlab as sl
+from sandlab.learning.experiment import Experiment, member_groups
 from sandlab.registry import _study_modules
 from sandlab.studies.claims import Exact
+from sandlab.worlds.base import World
 
 STUDIES = sorted(_study_modules())
 DETERMINISTIC = {
@@ -48,13 +55,41 @@ def test_presets_differ_and_claims_say_where_they_come_from(name: str) -> None:
     assert study.results_type is not object and study.results_type.__module__.startswith("sandlab.")
 
 
-def test_each_seed_has_its_own_weights_and_its_own_first_batch() -> None:
-    """The seeds of every experiment in every preset's settings draw different data: their generators differ."""
-    from sandlab.learning.experiment import Experiment, member_groups
+def experiments(value: Any) -> Iterator[Experiment]:
+    """Every experiment inside settings."""
+    if isinstance(value, Experiment):
+        yield value
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from itertools.chain.from_iterable(experiments(getattr(value, each.name)) for each in fields(value))
+    elif isinstance(value, (tuple, list)):
+        yield from itertools.chain.from_iterable(map(experiments, value))
 
-    experiment = Experiment(
-        sl.worlds.Dyck(), sl.models.TransformerConfig(vocab=6, length=32), sl.learning.Training(steps=1), seeds=4
-    )
-    groups = member_groups(experiment, "cpu")
-    batches = [experiment.world.sample(4, rng=sl.rng(seeds[0], "data")).inputs for seeds in groups]
-    assert all(not bool((first == other).all()) for first, other in itertools.pairwise(batches))
+
+def first_batches(experiment: Experiment, device: str) -> list[tuple[Tensor, Tensor]]:
+    """Inputs and targets of the first batch of each seed, drawn as in training: one stream for each group of seeds."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for group in member_groups(experiment, device):
+        drawn = experiment.world.at(0).sample(2 * len(group), rng=sl.rng(group[0], "data"))
+        found += zip(drawn.inputs.split(2), drawn.targets.split(2))
+    return found
+
+
+def equal(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(first, second))
+
+
+def test_first_batches_of_different_seeds_differ_in_every_study_and_on_every_device() -> None:
+    worlds = {}
+    for name in STUDIES:
+        worlds |= {each.world: (name, each) for each in experiments(sl.get("studies", name).presets["quick"])}
+    assert len(worlds) > 100
+    for name, experiment in worlds.values():
+        two = replace(experiment, seeds=2)
+        for device in ("cpu", "cuda"):
+            assert not equal(*first_batches(two, device)) or has_one_word(two.world), (name, device)
+
+
+def has_one_word(world: World) -> bool:
+    """Whether the world has one input only, such as abab…, whose acceptance is to be learnt from the positions."""
+    words = world.sample(64, rng=sl.rng(0)).inputs
+    return bool((words == words[:1]).all())
