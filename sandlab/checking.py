@@ -31,6 +31,7 @@ _LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 _VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
 _TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
 _PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
     "can't allocate memory",
@@ -61,6 +62,8 @@ def _guard(
     function: Callable[..., Any], name: str, skip: int = 0, owner: type | None = None, values: bool = True
 ) -> Callable[..., Any]:
     signature = inspect.signature(function)
+    # Circuits are written out by position, machines by state: what is far too large is refused before that begins.
+    most = {"length": 2**22} if owner is None else {"positions": 2**16}
     plan: list[tuple[str, Any, bool]] = []
 
     @functools.wraps(function)
@@ -72,6 +75,8 @@ def _guard(
         for field, hint, simple in plan[skip:]:
             if simple and field in given and not fits(hint, given[field]):
                 raise BadInput(_refusal(field, hint, given[field]))
+            if field in most and type(given.get(field)) is int and given[field] > most[field]:
+                raise BadInput(f"{field} must be at most {most[field]}, got {shown(given[field])}")
         try:
             answer = function(*args, **options)
         except BadInput:
@@ -97,7 +102,7 @@ def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) 
         plain = _is_plain(value) and not isinstance(value, type)
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
         a_row = whole and _takes_rows(hint) and not _holds_strangers(hint, value)
-        judged = plain and not callable(value) and not a_row
+        judged = plain and not a_row and (not callable(value) or isinstance(value, _FUNCTIONS))
         if not simple and field in given and judged and not fits(hint, value):
             raise BadInput(_refusal(field, hint, value))
 
@@ -251,8 +256,16 @@ def sized(name: str, most: int | None = None) -> Iterator[None]:
                 refuse_beyond_memory(name, 4 * _count(args, options or {}), most)
             return call(*args, **(options or {}))
 
-    with Watch():
-        yield
+    try:
+        with Watch():
+            yield
+    except (RuntimeError, MemoryError) as problem:
+        text = str(problem)
+        if isinstance(problem, MemoryError) or any(words in text for words in _NO_ROOM):  # small each, large together
+            raise BadInput(f"{name} is too large for this machine{_size_in(text)}") from problem
+        if isinstance(problem, NotImplementedError) or "CUDA" in text:
+            raise
+        raise BadInput(f"{name} cannot be made with these options: {(text.splitlines() or [''])[0][:200]}") from problem
 
 
 def refuse_beyond_memory(name: str, size: float, most: int | None = None) -> None:

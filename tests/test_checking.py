@@ -52,7 +52,14 @@ def test_whether_a_value_fits_can_always_be_told(value: object, hint: Any) -> No
 
 
 @checked
-def made(size: int, rate: float = 0.5, tied: bool = False, weights: tuple[float, ...] = (), kind: Any = None) -> str:
+def made(
+    size: int,
+    rate: float = 0.5,
+    tied: bool = False,
+    weights: tuple[float, ...] = (),
+    kind: Any = None,
+    length: int = 1,
+) -> str:
     """Something that users make."""
     torch.zeros(size)
     sum(weights)
@@ -78,6 +85,7 @@ def test_any_arguments_give_a_result_or_one_sentence(arguments: dict[str, Any]) 
         ({"size": 3, "rate": float("nan")}, "rate must be a number, got nan"),
         ({"size": True}, "size must be a whole number, got True"),
         ({"size": 2**64}, "size must be a whole number"),
+        ({"size": 3, "length": 10**7}, "length must be at most 4194304, got 10000000"),
         ({"size": 3, "tide": True}, "made has no option 'tide': did you mean 'tied'"),
         ({}, "missing a required argument: 'size'"),
         ({"size": 3, "weights": 1}, "weights must be a list of a number, got 1"),
@@ -157,6 +165,10 @@ def test_classes_are_checked_by_their_constructors() -> None:
         lambda: sl.worlds.CopyString(distinct="no"),
         lambda: sl.models.Transformer(vocab=3, length=8, causal=torch.ones(2)),
         lambda: sl.models.RNN(vocab=3, layers=2**31),
+        lambda: sl.models.MinimalDyck(types=10**5),
+        lambda: sl.models.LinearAttentionFacts(vocab=3, outputs=3, start=1),
+        lambda: sl.worlds.IsingClique(outside=print),
+        lambda: sl.worlds.Dihedral(positions=2**31),
     ],
 )
 def test_flags_and_counts_of_models_and_worlds(make: Any) -> None:

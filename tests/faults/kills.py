@@ -135,14 +135,14 @@ def training_round(folder: Path, rng: random.Random, longest: float, left: int, 
     return weights, saved["loss"].tolist(), metrics
 
 
-def run(kind: str, kills: int, seed: int = 0) -> Counter[str]:
-    """Rounds until so many kills are done; the first round is one without."""
+def run(kind: str, kills: int, seed: int = 0, seconds: float = float("inf")) -> Counter[str]:
+    """Rounds until so many kills are done, or the seconds are over; the first round is one without."""
     rng, counts = random.Random(seed), Counter({"kills": 0})
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     longest = {"local": 0.5, "processes": 4.0, "training": 0.6}[kind]
-    expected = None
-    while expected is None or counts["kills"] < kills:
+    expected, until = None, time.monotonic() + seconds
+    while expected is None or (counts["kills"] < kills and time.monotonic() < until):
         with tempfile.TemporaryDirectory() as folder:
             left = 0 if expected is None else min(6, kills - counts["kills"])
             if kind == "training":
@@ -161,8 +161,9 @@ def main() -> None:
     reader.add_argument("--kind", choices=("local", "processes", "training"), default="local")
     reader.add_argument("--kills", type=int, default=50)
     reader.add_argument("--seed", type=int, default=0)
+    reader.add_argument("--seconds", type=float, default=float("inf"))
     given = reader.parse_args()
-    print(json.dumps(run(given.kind, given.kills, given.seed)))
+    print(json.dumps(run(given.kind, given.kills, given.seed, given.seconds)))
 
 
 if __name__ == "__main__":

@@ -1,36 +1,59 @@
-"""Trained studies give the same bits twice, in processes, and resumed (D3)."""
+"""Trained studies give the same bits twice, in processes, on Ray, and resumed (D3)."""
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trained
 
 import sandlab as sl
 from sandlab.lab._store.store import Store
+from sandlab.learning.experiment import Experiment
+
+STUDIES = ("ngrams/stages", "dyck/balance", "markov/induction-heads", "markov/weight-tying")
 
 
-def bits(store: Path, **options: object) -> bytes:
-    report = sl.run(trained.study, store=store, progress=False, **options)
-    results = b"".join((report.path / name).read_bytes() for name in ("results/results.json", "results/arrays.npz"))
-    return results + json.dumps(report.metrics).encode()
+def smaller(value: Any) -> Any:
+    """Settings whose experiments have two seeds and a few steps."""
+    if isinstance(value, Experiment):
+        training = dataclasses.replace(value.training, steps=8, batch_size=8, evals=8, eval_examples=16, warmup=0)
+        return dataclasses.replace(value, training=training, seeds=2)
+    if isinstance(value, tuple) and value and isinstance(value[0], Experiment):
+        return tuple(map(smaller, value))
+    return value
 
 
-def test_locally_twice_in_processes_and_resumed(tmp_path: Path) -> None:
-    expected = bits(tmp_path / "a")
-    assert bits(tmp_path / "b") == expected
-    assert bits(tmp_path / "c", on="processes:2") == expected
-    store = Store(tmp_path / "a")
+def collected(store: Path, study: Any, settings: dict[str, Any], on: str) -> bytes:
+    """What the study collects, and what it finds, as bytes."""
+    report = sl.run(study, store=store, on=on, settings=settings, progress=False)
+    files = [report.path / "findings.json", *sorted((report.path / "results").iterdir())]
+    return b"".join(file.read_bytes() for file in files)
+
+
+def everywhere(folder: Path, study: Any, settings: dict[str, Any], places: tuple[str, ...]) -> None:
+    expected = collected(folder / "a", study, settings, "local")
+    for number, on in enumerate(("local", *places)):
+        assert collected(folder / str(number), study, settings, on) == expected, on
+    store = Store(folder / "a")  # and resumed: every other result of a job is missing, and so is the run
     for key in store.cache.stored()[::2]:
         store.cache.path(key).unlink()
     for record in store.records():
         (record.path / "run.json").unlink()
-    assert bits(tmp_path / "a") == expected
+    assert collected(folder / "a", study, settings, "local") == expected
+
+
+def test_locally_twice_in_processes_and_resumed(tmp_path: Path) -> None:
+    everywhere(tmp_path, trained.study, {}, ("processes:2",))
 
 
 @pytest.mark.slow
 @pytest.mark.cluster
-def test_on_ray(tmp_path: Path) -> None:
-    assert bits(tmp_path / "a", on="ray") == bits(tmp_path / "b")
+@pytest.mark.parametrize("name", ["toy", *STUDIES])
+def test_studies_twice_in_processes_on_ray_and_resumed(tmp_path: Path, name: str) -> None:
+    study = trained.study if name == "toy" else sl.get("studies", name)
+    quick = study.presets["quick"]
+    settings = {field.name: smaller(getattr(quick, field.name)) for field in dataclasses.fields(quick)}
+    everywhere(tmp_path, study, settings if name != "toy" else {}, ("processes:2", "ray"))

@@ -24,6 +24,7 @@ from sandlab.lab._store.plain import Facts
 __all__ = ["Cluster", "ClusterLost"]
 
 _FRESH_FOR = 1.0  # seconds for which the list of nodes is believed
+_TRIES = 3
 _PATIENCE = 10.0  # seconds without an answer after which the head is believed to be lost
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # and empty settings
 
@@ -108,7 +109,19 @@ class Cluster:
             # Every node computes with the sources that this machine has, whatever it has installed.
             options["runtime_env"] = {"py_modules": [str(PACKAGE)]}
             _knock(place)
-        self.ray.init(address=place if place.startswith("ray://") else place.removeprefix("ray:"), **options)
+        self._begin(address=place if place.startswith("ray://") else place.removeprefix("ray:"), **options)
+
+    def _begin(self, **options: Any) -> None:
+        """Start or join Ray, which gives its processes half a minute to appear: a busy machine may need another try."""
+        for left in reversed(range(_TRIES)):
+            try:
+                self.ray.init(**options)
+                return
+            except Exception as problem:
+                self.ray.shutdown()
+                if left == 0 or isinstance(problem, (ValueError, TypeError)):
+                    told = f"Ray could not be started or joined ({problem})"
+                    raise ConnectionError(f"{told}: give the same command again, or --on processes") from problem
 
     def _address_of_head(self, address: str | None) -> str:
         """Where the head listens: the client's port, or the address that the runtime knows."""
