@@ -63,7 +63,7 @@ def compile_machine(
     if save is not None:
         facts["saved"] = str(model.save(save))
     if pictures is not None:
-        facts["pictures"] = _draw(world, pictures, method)
+        facts["pictures"] = _draw(model, world, pictures, min(length, _SHOWN_LETTERS))
     errors = facts["check"]["exhaustive_errors"] + facts["check"]["random_errors"]
     if as_json:
         print_json(facts)
@@ -142,23 +142,22 @@ def _methods(machine: Any, length: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _draw(machine: Any, folder: Path, method: str) -> list[str]:
+def _draw(model: Any, machine: Any, folder: Path, letters: int) -> list[str]:
     """State diagram, Cayley graph, tower, wiring, the circuit at work on a word; what is too large is left out."""
-    from sandlab.circuits import compile, draw_computation, draw_wiring
+    from sandlab.circuits import draw_computation, draw_wiring
     from sandlab.errors import BadInput
     from sandlab.random import rng
     from sandlab.worlds.automata._running.words import lasting_words
     from sandlab.worlds.automata.algebra.towers import draw_tower
     from sandlab.worlds.automata.drawing import draw_cayley_graph, draw_machine
 
-    short = compile(machine, _SHOWN_LETTERS, method)
-    word = lasting_words(machine, 1, _SHOWN_LETTERS, rng(2))[0]
+    word = lasting_words(machine, 1, letters, rng(2))[0]
     drawings = {
         "machine": lambda: draw_machine(machine),
         "cayley": lambda: draw_cayley_graph(machine.semigroup(), letters=machine.letters),
         "tower": lambda: draw_tower(machine),
-        "wiring": lambda: draw_wiring(short),
-        "computation": lambda: draw_computation(short, machine, word),
+        "wiring": lambda: draw_wiring(model),
+        "computation": lambda: draw_computation(model, machine, word),
     }
     folder.mkdir(parents=True, exist_ok=True)
     made = []
