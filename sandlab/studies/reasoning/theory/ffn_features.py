@@ -229,4 +229,5 @@ def _draw_cancelling(axis: Axes, run: Run) -> None:
     ):
         axis.plot(descent.kept_steps, pairs[:, chosen].mean(1), label=label)
     axis.set(title=f"{run.plan.action}: one neuron", xlabel="step", ylabel="mean V of pairs")
-    axis.legend()
+    axis.locator_params(axis="x", nbins=4)
+    axis.legend(loc="center right")

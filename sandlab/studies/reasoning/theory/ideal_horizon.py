@@ -186,9 +186,13 @@ def table(results: Results) -> dict[str, Rows]:
 @study.figure
 def horizon(results: Results) -> Figure:
     figure, axes = figures.new(columns=3, title="How far the ideal network reaches")
+    marks = dict(zip(("C6", "S3", "S4", "S5"), "osD^"))
     for index, (name, beta) in enumerate(KNOWN):
         if beta == 4.0:
-            figures.band(axes[0], LENGTHS, results.accuracy[:, index], label=f"{name}, β = 4", marker="o")
+            # Curves that coincide are told apart by their marks: large hollow ones and small full ones.
+            look = {"markersize": 10, "fillstyle": "none"} if name == "S3" else {}
+            label = f"{name}, β = 4"
+            figures.band(axes[0], LENGTHS, results.accuracy[:, index], label=label, marker=marks[name], **look)
     axes[0].set(xscale="log", xlabel="length of the chain", ylabel="all steps right")
     axes[0].set_xticks(LENGTHS, [str(n) for n in LENGTHS])
     axes[0].minorticks_off()

@@ -275,5 +275,7 @@ def coincidences(results: Results) -> Figure:
     for name in ("crowded", "loaded", "y0 = y1"):
         axes[1].plot(lengths, np.array([row[name] for row in results.collisions]), marker="o", label=name)
     axes[1].set(xscale="log", xlabel="length of the chain", ylabel="probability (S5)")
+    axes[1].set_xticks(lengths, [f"{length:g}" for length in lengths])
+    axes[1].minorticks_off()
     axes[1].legend()
     return figure
