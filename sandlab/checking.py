@@ -7,7 +7,6 @@ memory can hold is refused with the number of bytes.
 
 from __future__ import annotations
 
-import collections.abc
 import dataclasses
 import functools
 import inspect
@@ -19,15 +18,14 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
+from sandlab._fitting import PLAIN, fits, in_words, is_open, is_simple
 from sandlab.errors import BadInput, nearest, shown
 
 __all__ = ["available_bytes", "checked", "checked_types", "fits", "in_words", "refuse_beyond_memory", "sized"]
 
 Thing = TypeVar("Thing")
-_LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 _VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
 _TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
 _PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
@@ -70,7 +68,7 @@ def _guard(
     def call(*args: Any, **options: Any) -> Any:
         if not plan:
             hints = _hints(function, owner)
-            plan.extend((each, hints.get(each, Any), _simple(hints.get(each, Any))) for each in signature.parameters)
+            plan.extend((each, hints.get(each, Any), is_simple(hints.get(each, Any))) for each in signature.parameters)
         given = _bind(signature, name, skip, args, options)
         for field, hint, simple in plan[skip:]:
             if simple and field in given and not fits(hint, given[field]):
@@ -112,7 +110,7 @@ def _holds_strangers(hint: Any, value: object) -> bool:
     kinds = [kind for kind in typing.get_args(hint) if kind is not Ellipsis]
     if typing.get_origin(hint) not in (tuple, list) or not isinstance(value, (list, tuple)):
         return False
-    return all(map(_simple, kinds)) and any(item is None or isinstance(item, (str, bytes)) for item in value)
+    return all(map(is_simple, kinds)) and any(item is None or isinstance(item, (str, bytes)) for item in value)
 
 
 def _takes_rows(hint: Any) -> bool:
@@ -181,7 +179,7 @@ def _unseen(hint: Any, value: object) -> bool:
         kinds = inside[:1] * len(value) if Ellipsis in inside or len(inside) == 1 else inside
         return any(map(_unseen, kinds, value))
     rows = callable(value) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping)))
-    return _is_plain(value) and (_open(hint) if origin is None else rows)
+    return _is_plain(value) and (is_open(hint) if origin is None else rows)
 
 
 def _is_plain(value: object) -> bool:
@@ -198,51 +196,6 @@ def _size_in(text: str) -> str:
 def _listed(given: dict[str, Any]) -> str:
     words = [f"{name}={shown(value)[:60]}" for name, value in given.items() if name not in ("self", "rng")]
     return ", ".join(words[:6]) or "these arguments"
-
-
-def fits(hint: Any, value: object) -> bool:
-    """Whether a value has the type of an annotation; what an annotation leaves open fits always."""
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        if Path in inside and isinstance(value, str):
-            return _names_a_file(value)
-        return any(fits(option, value) for option in inside)
-    if origin is typing.Literal:
-        return any(type(value) is type(option) and value == option for option in inside)
-    if origin is typing.Annotated:
-        return fits(inside[0], value)
-    if hint in _PLAIN:
-        return _PLAIN[hint](value)
-    if hint is collections.abc.Callable or origin is collections.abc.Callable:
-        return callable(value)
-    if origin is type:
-        return isinstance(value, type)
-    if origin is not None:
-        return _holds(origin, inside, value)
-    if _open(hint):
-        return True
-    return _is_instance(value, hint)
-
-
-def in_words(hint: Any) -> str:
-    """What an annotation allows, for a sentence."""
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(in_words(option) for option in inside))
-    if origin is typing.Literal:
-        return "one of " + ", ".join(map(repr, inside))
-    if hint in _WORDS:
-        return _WORDS[hint]
-    if origin is collections.abc.Callable or hint is collections.abc.Callable:
-        return "a function"
-    if origin is not None and isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
-        return "a dictionary"
-    if origin is not None and inside:
-        kinds = dict.fromkeys(in_words(kind) for kind in inside if kind is not Ellipsis)
-        return f"a list of {' and '.join(kinds)}"
-    if hasattr(hint, "dims"):
-        return f"a tensor {hint.__name__}"
-    return f"a {getattr(hint, '__name__', hint)}"
 
 
 @contextmanager
@@ -301,7 +254,7 @@ def _count(args: Sequence[Any], options: Mapping[str, Any]) -> float:
 
 
 def _refusal(field: str, hint: Any, value: object) -> str:
-    kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in _PLAIN else ""
+    kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in PLAIN else ""
     text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
     generator = getattr(hint, "__name__", "") == "Generator"
     return text + (": use rng=sl.rng(0)" if generator else "")
@@ -327,107 +280,3 @@ def _resolved(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str
         except Exception:
             found[field] = Any
     return found
-
-
-def _simple(hint: Any) -> bool:
-    """Whether the annotation speaks of plain values alone: these are checked at every call."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return all(_simple(option) for option in typing.get_args(hint))
-    return hint in (bool, int, float, type(None), None) or typing.get_origin(hint) is typing.Literal
-
-
-def _holds(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
-    """Containers: their kind and, of lists, tuples and dictionaries, every item."""
-    if not isinstance(origin, type):
-        return True
-    if issubclass(origin, collections.abc.Mapping):
-        if not isinstance(value, Mapping):
-            return False
-        return len(inside) != 2 or all(fits(inside[0], k) and fits(inside[1], v) for k, v in value.items())
-    if origin in (tuple, list) or origin.__module__ == "collections.abc":
-        return _is_row(origin, inside, value)
-    return isinstance(value, origin)
-
-
-def _is_row(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
-    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
-        return False
-    if getattr(value, "ndim", 1) == 0:  # a tensor of one number has __iter__ and nothing to iterate over
-        return False
-    if not isinstance(value, (tuple, list)) or not inside:
-        return True
-    if origin is tuple and Ellipsis not in inside:
-        return len(value) == len(inside) and all(map(fits, inside, value))
-    return all(fits(inside[0], item) for item in value)
-
-
-def _open(hint: Any) -> bool:
-    """Whether an annotation does not say what a value must be."""
-    return hint in (Any, object, inspect.Parameter.empty) or not isinstance(hint, type) or _is_protocol(hint)
-
-
-def _is_protocol(hint: Any) -> bool:
-    return bool(getattr(hint, "_is_protocol", False))
-
-
-def _is_instance(value: object, kind: type) -> bool:
-    try:
-        return isinstance(value, kind)
-    except Exception:  # annotations of shapes that need the others
-        return True
-
-
-def _is_whole(value: object) -> bool:
-    return _number_of(value, "iu", (int,)) and -_LARGEST <= int(value) < _LARGEST  # type: ignore[call-overload]
-
-
-def _is_real(value: object) -> bool:
-    if not _number_of(value, "iuf", (int, float)):
-        return False
-    try:
-        return not math.isnan(float(value))  # type: ignore[arg-type]
-    except OverflowError:
-        return False
-
-
-def _number_of(value: object, kinds: str, plain: tuple[type, ...]) -> bool:
-    """A Python number, or one of numpy's (a scalar, not an array)."""
-    if isinstance(value, bool):
-        return False
-    scalar = type(value).__module__ == "numpy" and not hasattr(value, "__len__") and getattr(value, "ndim", 1) == 0
-    return isinstance(value, plain) or (scalar and value.dtype.kind in kinds)  # type: ignore[attr-defined]
-
-
-def _names_a_file(value: object) -> bool:
-    try:
-        return "\0" not in str(value) and bool(os.fsencode(str(value)) or True)
-    except UnicodeError:
-        return False
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value[:10_000])
-
-
-_PLAIN: dict[Any, Callable[[object], bool]] = {
-    bool: lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"),
-    int: _is_whole,
-    float: _is_real,
-    str: _is_text,
-    None: lambda value: value is None,
-    type(None): lambda value: value is None,
-    Path: lambda value: isinstance(value, Path) and _names_a_file(value),
-    tuple: lambda value: _is_row(tuple, (), value),
-    list: lambda value: _is_row(list, (), value),
-}
-_WORDS: dict[Any, str] = {
-    bool: "True or False",
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    None: "None",
-    type(None): "None",
-    Path: "the path of a file",
-    tuple: "a list",
-    list: "a list",
-}

@@ -168,6 +168,7 @@ def test_classes_are_checked_by_their_constructors() -> None:
         lambda: sl.models.MinimalDyck(types=10**5),
         lambda: sl.models.LinearAttentionFacts(vocab=3, outputs=3, start=1),
         lambda: sl.worlds.IsingClique(outside=print),
+        lambda: sl.models.load("\x1b[31m"),
         lambda: sl.worlds.Dihedral(positions=2**31),
     ],
 )

@@ -41,12 +41,20 @@ class Drive:
     def start(
         self, on: str = "local", store: Path | None = None, limit: Any = None, **settings: Any
     ) -> subprocess.Popen:
+        return self._run([str(HERE / "drive.py"), str(store or self.store), on, json.dumps(settings)], limit)
+
+    def at_the_terminal(self, on: str, **settings: Any) -> subprocess.Popen:
+        """`sandlab run toy/uniform --json`."""
+        words = ["run", "toy/uniform", "--on", on, "--store", str(self.store), "--json"]
+        words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        return self._run(["-c", "import sys, toys; from sandlab.cli import main; main(sys.argv[1:])", *words])
+
+    def _run(self, words: list[str], limit: Any = None) -> subprocess.Popen:
         paths = os.pathsep.join([str(HERE), str(HERE.parents[1])])
         environment = {**os.environ, "PYTHONPATH": paths, toys.LOG: str(self.log), "OMP_NUM_THREADS": "1"}
         environment["TOY_MARK"] = str(self.folder / "mark")
-        command = [sys.executable, str(HERE / "drive.py"), str(store or self.store), on, json.dumps(settings)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, env=environment, preexec_fn=limit, start_new_session=True, **pipes)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+        return subprocess.Popen([sys.executable, *words], env=environment, preexec_fn=limit, **pipes)
 
     def finish(self, process: subprocess.Popen) -> dict[str, Any]:
         out, err = process.communicate(timeout=240)

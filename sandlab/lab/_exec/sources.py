@@ -3,7 +3,7 @@
 Of the job's own module, the parts that the job can reach count (a figure drawn beside it may change freely); of every
 other module it needs, directly or through others, the whole text: all of `sandlab`, and files of the job's own project.
 Docstrings, comments and annotations count nowhere: they cannot change a result. Nor does the text of the door
-(`sandlab.checking`), which refuses calls or lets them through as they are.
+(`sandlab.checking` and what it asks), which refuses calls or lets them through as they are.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
 """
 
@@ -36,8 +36,12 @@ __all__ = [
 ]
 
 PACKAGE = Path(__file__).resolve().parents[2]
-# Code that may refuse a call but never changes what it gives: it counts as it was when results were first recorded.
-_DOOR = {"sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b"}
+# Code that may refuse a call but never changes what it gives: it counts as it was when results were first recorded, or,
+# where it was not there then, not at all.
+_DOOR = {
+    "sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b",
+    "sandlab._fitting": "",
+}
 _LIBRARIES = ("site-packages", "dist-packages")
 Job: TypeAlias = Callable[..., Any]
 _known: dict[str, Job] = {}
@@ -132,13 +136,13 @@ def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> d
     wanted = read_source(module, file).references(_own_code(module, name, classes))
     others = closure(elsewhere, wanted, _Tree.of(module, file))
     others.pop(module, None)
-    parts = {each: _part(each, path) for each, path in others.items()}
+    parts = {each: part for each, path in others.items() if (part := _part(each, path))}
     return {**parts, module: _own_hash(module, name, classes)}
 
 
 def _part(module: str, file: Path) -> str:
     """Hash of a module that a job depends on, as a whole."""
-    return _DOOR.get(module) or _hash([(module, file_meaning(module, file))])
+    return _DOOR[module] if module in _DOOR else _hash([(module, file_meaning(module, file))])
 
 
 def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:

@@ -208,4 +208,5 @@ def test_the_door_counts_as_it_was_so_that_a_refusal_makes_no_result_stale(tmp_p
     edited.write_text("SCALE = 2\n")
     now = {name: sources.PACKAGE / f"{name}.py" for name in ("checking", "random")}
     assert sources._part("sandlab.checking", edited) == sources._part("sandlab.checking", now["checking"])
+    assert sources._part("sandlab._fitting", edited) == ""
     assert sources._part("sandlab.random", edited) != sources._part("sandlab.random", now["random"])
