@@ -6,7 +6,9 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from sandlab.errors import BadInput
 
 __all__ = ["Job", "Jobs"]
 
-_MOST_LINES, _MOST_WAITING = 4000, 50
+_MOST_LINES, _MOST_WAITING, _MOST_KNOWN = 4000, 50, 200
+_FORGOTTEN = 180.0  # seconds: a training that no page has asked about for so long is stopped
+_GRACE = 30.0  # seconds to write down what there is
 
 
 @dataclass
@@ -26,51 +30,97 @@ class Job:
     kind: str
     title: str
     words: list[str]
+    folder: Path | None = None
     state: str = "waiting"
     lines: list[Any] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
+    asked: float = field(default_factory=time.monotonic)
+    kept: str = ""
+
+    @property
+    def alive(self) -> bool:
+        return self.state == "waiting" or (self.process is not None and self.process.returncode is None)
+
+    @property
+    def saved(self) -> bool:
+        return self.folder is not None and (self.folder / "about.json").is_file()
 
     def facts(self, since: int = 0) -> dict[str, Any]:
         about = {"number": self.number, "kind": self.kind, "title": self.title, "state": self.state}
-        return {**about, "lines": self.lines[since:], "next": len(self.lines)}
+        more = {"alive": self.alive, "saved": self.saved, "kept": self.kept}
+        return {**about, **more, "lines": self.lines[since:], "next": len(self.lines)}
 
 
 class Jobs:
     """At most `together` at once, the others wait in order."""
 
     def __init__(self, store: Path | None, together: int = 2) -> None:
-        self.store, self.known = store, {}  # type: ignore[var-annotated]
+        self.store = store
+        self.known: dict[int, Job] = {}
         self._numbers, self._room = itertools.count(1), asyncio.Semaphore(together)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._task(self._watch())
 
-    def start(self, kind: str, title: str, words: list[str]) -> Job:
+    def start(self, kind: str, title: str, words: list[str], folder: Path | None = None) -> Job:
         waiting = sum(job.state == "waiting" for job in self.known.values())
         if waiting >= _MOST_WAITING:
             raise BadInput(f"{waiting} jobs wait already: stop some of them first")
-        job = Job(next(self._numbers), kind, title, words)
+        job = Job(next(self._numbers), kind, title, words, folder)
         self.known[job.number] = job
-        task = asyncio.create_task(self._run(job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for old in [each for each in self.known.values() if not each.alive][: max(0, len(self.known) - _MOST_KNOWN)]:
+            self._forget(old)
+        self._task(self._run(job))
         return job
 
     def get(self, number: int) -> Job:
         if number not in self.known:
             raise BadInput(f"there is no job {number}")
-        job: Job = self.known[number]
-        return job
+        self.known[number].asked = time.monotonic()
+        return self.known[number]
 
     def stop(self, number: int) -> Job:
         job = self.get(number)
         if job.process is not None and job.process.returncode is None:
             job.process.terminate()
+            self._task(self._end(job.process))
         if job.state in ("waiting", "running"):
             job.state = "stopped"
         return job
 
     def close(self) -> None:
-        for number in list(self.known):
-            self.stop(number)
+        for job in self.known.values():
+            if job.process is not None and job.process.returncode is None:
+                job.process.kill()
+            self._forget(job, known=False)
+        for task in self._tasks:
+            task.cancel()
+
+    def _forget(self, job: Job, known: bool = True) -> None:
+        if job.folder is not None and not job.kept:
+            shutil.rmtree(job.folder, ignore_errors=True)
+        if known:
+            del self.known[job.number]
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        """Kill what does not end by itself."""
+        try:
+            await asyncio.wait_for(process.wait(), _GRACE)
+        except TimeoutError:
+            process.kill()
+
+    async def _watch(self) -> None:
+        """Stop trainings whose page has gone."""
+        while True:
+            await asyncio.sleep(5)
+            late = time.monotonic() - _FORGOTTEN
+            for job in list(self.known.values()):
+                if job.kind == "train" and job.state in ("waiting", "running") and job.asked < late:
+                    self.stop(job.number)
 
     async def _run(self, job: Job) -> None:
         async with self._room:
@@ -84,6 +134,8 @@ class Jobs:
                 sys.executable, "-m", *job.words, env=environment,
                 stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=2**22,
             )  # fmt: skip
+            if job.state != "running":  # stopped while it started
+                job.process.kill()
             assert job.process.stdout is not None
             async for line in job.process.stdout:
                 self._note(job, line.decode(errors="replace").rstrip())

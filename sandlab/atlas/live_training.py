@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 __all__ = ["main"]
 
+_SHOWN = 24  # letters of the example whose attention is drawn
+
+
+class _Stop(Exception):
+    """The page asked for the end."""
+
 
 def main(arguments: list[str]) -> None:
-    """Arguments: one JSON object {world, settings, model, options, steps, seeds, lr}."""
+    """Arguments: one JSON object {world, settings, model, options, steps, seeds, lr, folder}."""
+    from sandlab.atlas.guard import close_files, readable_roots
     from sandlab.cli.browse import make_world
     from sandlab.cli.training import model_config
     from sandlab.lab.training import _levels
@@ -20,23 +29,92 @@ def main(arguments: list[str]) -> None:
     from sandlab.models.base import build
     from sandlab.random import rng
 
+    signal.signal(signal.SIGTERM, _stop)
     asked = json.loads(arguments[0])
-    world = make_world(asked["world"], asked.get("settings", {}))
-    config = model_config(world, asked["model"], asked.get("options", {}))
+    folder = Path(asked["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    world = make_world(asked["world"], asked["settings"])
+    config = model_config(world, asked["model"], asked["options"])
+    close_files(readable_roots(), [folder])
     steps, seeds = int(asked["steps"]), int(asked["seeds"])
     experiment = Experiment(world, config, Training(steps, 32, float(asked["lr"]), eval_examples=256), seeds)
-    _tell({"levels": _levels(experiment), "seeds": seeds, "steps": steps})
+    levels = _levels(experiment)
+    _tell({"levels": levels, "seeds": seeds, "steps": steps})
     population = Population(lambda _seed: build(config), seeds=range(seeds))
     held_out = world.sample(256, rng=rng(1, "held out"))
-
-    def note(step: int, _model: Any, metrics: dict[str, Any]) -> None:
-        _tell({"step": step, "loss": [round(float(value), 5) for value in metrics["loss"]]})
-
-    train(
-        population, world, steps=steps, batch_size=32, lr=experiment.training.lr, rng=rng(0), evaluate=held_out,
-        every=max(1, steps // 60), callbacks=(note,), progress=False, data="separate", nan="continue",
-    )  # fmt: skip
+    curve = _Curve(levels, world, held_out, population)
+    try:
+        train(
+            population, world, steps=steps, batch_size=32, lr=experiment.training.lr, rng=rng(0), evaluate=held_out,
+            every=max(1, steps // 60), callbacks=(curve.note,), progress=False, data="separate", nan="continue",
+        )  # fmt: skip
+    except _Stop:
+        _tell({"text": "stopped on request; the weights are those of this moment"})
+    _write(folder, asked, curve, population)
     _tell({"end": True})
+
+
+class _Curve:
+    """The losses so far, told as they come: plateaus named after the nearest baseline, attention of one member."""
+
+    def __init__(self, levels: dict[str, float], world: Any, held_out: Any, population: Any) -> None:
+        self.levels, self.world, self.population = levels, world, population
+        self.row = held_out.inputs[:1]
+        self.steps: list[int] = []
+        self.losses: list[list[float]] = []
+
+    def note(self, step: int, _model: Any, metrics: dict[str, Any]) -> None:
+        self.steps.append(int(step))
+        self.losses.append([round(float(value), 5) for value in metrics["loss"]])
+        facts: dict[str, Any] = {"step": self.steps[-1], "loss": self.losses[-1]}
+        if len(self.steps) >= 8 and self.levels:
+            facts["plateaus"] = self._plateaus()
+        if len(self.steps) % 6 == 1:
+            facts |= self._attention()
+        _tell(facts)
+
+    def _plateaus(self) -> list[dict[str, Any]]:
+        from sandlab.lenses.ngrams.stages import name_plateaus, plateaus
+
+        mean = [sum(row) / len(row) for row in self.losses]
+        if not all(value < 1e9 for value in mean):  # some member has diverged
+            return []
+        found = name_plateaus(plateaus(self.steps, mean, shortest=0.1), self.levels)
+        return [{"start": p.start, "stop": p.stop, "loss": round(p.loss, 5), "name": p.name} for p in found]
+
+    def _attention(self) -> dict[str, Any]:
+        """Attention maps of the first member on the first held-out example; empty for models without attention."""
+        import torch
+
+        from sandlab.models.hooks import record
+
+        if self.row.is_floating_point() or self.row.ndim != 2:
+            return {}
+        model = self.population.member(0).eval()
+        with torch.no_grad(), record(model, "*") as cache:
+            model(self.row)
+        maps = [
+            {"name": name, "heads": [[[round(w, 3) for w in row] for row in head.tolist()] for head in cut]}
+            for name in cache
+            if name.endswith("attention.pattern") and (cut := cache[name][0, ..., :_SHOWN, :_SHOWN]).ndim == 3
+        ]
+        letters = [self.world.letters[token] for token in self.row[0, :_SHOWN].tolist()]
+        return {"attention": maps, "row": letters} if maps else {}
+
+
+def _write(folder: Path, asked: dict[str, Any], curve: _Curve, population: Any) -> None:
+    """Weights of every member, the curves, and what was trained."""
+    about = {name: asked[name] for name in ("world", "settings", "model", "options", "steps", "seeds", "lr")}
+    about |= {"levels": curve.levels, "at": curve.steps, "loss": curve.losses}
+    for seed, member in enumerate(population.members()):
+        member.save(folder / f"model-{seed}")
+    (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    _tell({"saved": True})
+
+
+def _stop(*_: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Stop
 
 
 def _tell(facts: dict[str, Any]) -> None:
@@ -51,3 +129,5 @@ if __name__ == "__main__":
     except BadInput as refusal:
         _tell({"text": str(refusal)})
         sys.exit(2)
+    except _Stop:  # before anything was trained
+        sys.exit(0)

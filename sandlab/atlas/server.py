@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,9 +16,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from sandlab.atlas.job_routes import add_job_routes
 from sandlab.atlas.jobs import Jobs
+from sandlab.atlas.kept import Kept
 from sandlab.atlas.workers import TooSlow, Workers
-from sandlab.errors import BadInput, integer, number
+from sandlab.errors import BadInput
 
 __all__ = ["create_app", "refuse_taken_port", "serve"]
 
@@ -42,18 +45,27 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_MOST_BODY = 64 * 1024
+_GAME: dict[str, Callable[[str], Any]] = {
+    "tokens": int, "depth": int, "seed": int, "rule": str, "error": float, "run": int,
+}  # fmt: skip
 # View → its arguments and how each is read from the address.
 QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
     "worlds": {},
     "world": {"name": str, "settings": lambda text: _texts(text), "seed": int, "examples": int},
     "predict": {"name": str, "settings": lambda text: _texts(text), "text": str},
-    "circuit": {"machine": str, "word": str, "length": int, "method": str, "bits": int, "off": str},
+    "guess": {"kept": str, "text": str},
+    "circuit": {
+        "machine": str, "word": str, "length": int, "method": str, "bits": int, "off": str, "temperature": float,
+    },
+    "walk": {**_GAME, "algorithm": str},
+    "race": {**_GAME, "draws": int},
+    "refine": {"sites": int, "coupling": float, "edges": str, "block": int, "steps": int, "seed": int},
     "claims": {},
     "history": {"claim": str},
+    "standing": {"chapter": str},
     "sources": {},
     "cards": {},
-}
+}  # fmt: skip
 _STEADY = ("worlds", "claims", "sources", "cards")  # the same for every asker, until the server ends
 
 
@@ -66,16 +78,29 @@ def create_app(
     private   others can reach the address: the page itself and every answer need the token (?token=… opens the page)
     """
     token = token or secrets.token_urlsafe(24)
-    pool = Workers(workers)
+    folder = Path(store or os.environ.get("SANDLAB_STORE") or "runs")
+    kept, pool = Kept(folder), Workers(workers, store=folder)
     known: dict[str, dict[str, Any]] = {}
 
     async def _remember(view: str) -> None:
         if view not in known:
             known[view] = await pool.ask(view, {})
 
+    async def _ask(view: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
+        """The answer, given up when the page has gone for a second or two."""
+        task, gone = asyncio.create_task(pool.ask(view, arguments)), 0
+        try:
+            while not (await asyncio.wait({task}, timeout=1.0))[0]:
+                gone = gone + 1 if await request.is_disconnected() else 0
+                if gone > 1:
+                    raise TooSlow("the page has gone")
+            return task.result()
+        finally:
+            task.cancel()
+
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.jobs = Jobs(store)
+        app.state.jobs = Jobs(folder)
         pool.start()
         warm = asyncio.create_task(_remember("worlds"))  # the first page, before anyone asks
         yield
@@ -84,7 +109,7 @@ def create_app(
         pool.close()
 
     app = FastAPI(title="SandLab atlas", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
-    app.state.token = token
+    app.state.token, app.state.kept = token, kept
 
     @app.middleware("http")
     async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -114,42 +139,17 @@ def create_app(
         if view in _STEADY:
             await _remember(view)
             return JSONResponse(known[view])
-        return JSONResponse(await pool.ask(view, arguments))
+        if view == "guess":
+            arguments["folder"] = str(kept.place(arguments.pop("kept", "")))
+        return JSONResponse(await _ask(view, arguments, request))
 
     @app.get("/figure/{chapter}/{study}/{preset}/{name}")
     async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
         return _figure(f"{chapter}/{study}", preset, name)
 
-    _job_routes(app)
+    add_job_routes(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
-
-
-def _job_routes(app: FastAPI) -> None:
-    @app.get("/jobs")
-    async def every(request: Request) -> JSONResponse:
-        return JSONResponse({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.known.values()]})
-
-    @app.get("/jobs/{which}")
-    async def one(which: str, request: Request) -> JSONResponse:
-        since = _whole("since", request.query_params.get("since", "0"))
-        return JSONResponse(request.app.state.jobs.get(_whole("job", which)).facts(since))
-
-    @app.post("/jobs")
-    async def begin(request: Request) -> JSONResponse:
-        asked = await _body(request)
-        kind = asked.get("kind")
-        if kind == "run":
-            words, title = _run_words(asked)
-        elif kind == "train":
-            words, title = _training_words(asked)
-        else:
-            raise BadInput("kind must be 'run' or 'train'")
-        return JSONResponse(request.app.state.jobs.start(str(kind), title, words).facts())
-
-    @app.delete("/jobs/{which}")
-    async def stop(which: str, request: Request) -> JSONResponse:
-        return JSONResponse(request.app.state.jobs.stop(_whole("job", which)).facts())
 
 
 def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool) -> JSONResponse | None:
@@ -191,52 +191,6 @@ def _texts(text: str) -> dict[str, str]:
     if not isinstance(found, dict):
         raise ValueError("settings are an object")
     return {str(name): str(value) for name, value in found.items()}
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > _MOST_BODY:
-            raise BadInput("that is more than a page sends")
-    try:
-        found = json.loads(data)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise BadInput("the request is no JSON") from None
-    if not isinstance(found, dict):
-        raise BadInput("the request must be an object")
-    return found
-
-
-def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
-    from sandlab.registry import names
-
-    study = asked.get("study")
-    if study not in names("studies"):
-        raise BadInput(f"no study is called {str(study)[:80]!r}")
-    return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
-
-
-def _training_words(asked: dict[str, Any]) -> tuple[list[str], str]:
-    from sandlab.registry import names
-
-    world, model = asked.get("world"), asked.get("model")
-    if world not in names("worlds") or model not in names("models"):
-        raise BadInput("choose a world and a model of the list")
-    steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
-    seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
-    lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
-    settings = {str(k): str(v) for k, v in dict(asked.get("settings") or {}).items()}
-    options = {str(k): str(v) for k, v in dict(asked.get("options") or {}).items()}
-    plan = {"world": world, "settings": settings, "model": model, "options": options}
-    words = ["sandlab.atlas.live_training", json.dumps({**plan, "steps": steps, "seeds": seeds, "lr": lr})]
-    return words, f"{model} on {world}"
-
-
-def _whole(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise BadInput(f"{name} must be a whole number")
-    return int(text)
 
 
 def _figure(study: str, preset: str, name: str) -> Response:

@@ -8,27 +8,30 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from sandlab.atlas.circuit_views import circuit
+from sandlab.atlas.decoding_views import race, refine, walk
+from sandlab.atlas.record_views import cards, claims, history, sources, standing
 from sandlab.errors import BadInput, integer
 
 __all__ = ["VIEWS"]
 
-MOST_LETTERS, MOST_EXAMPLES, MOST_LENGTH = 400, 24, 256
+MOST_LETTERS, MOST_EXAMPLES = 400, 24
+ON_FILES = ("contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
 Json = dict[str, Any]
 
 
 def worlds() -> Json:
-    """Every world that is made of plain settings and gives tokens."""
+    """Every world that is made of plain settings."""
     from sandlab.registry import get, names, summary
 
     found = []
     for name in names("worlds"):
         kind = get("worlds", name)
-        if dataclasses.is_dataclass(kind):
+        if dataclasses.is_dataclass(kind) and name not in ON_FILES:
             chapter = kind.__module__.split(".")[2] if kind.__module__.count(".") > 2 else ""
             found.append({"name": name, "summary": summary(kind), "chapter": chapter})
     return {"worlds": found}
@@ -57,7 +60,7 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
         if value.ndim == 2 and value.shape[1] >= length and value.shape[0] == examples
     }
     rows = [[int(token) for token in row[:length]] for row in batch.inputs]
-    return {**facts, "letters": made.letters, "answers": _answers(made), "rows": rows, "truth": truth}
+    return {**facts, **_names(made), "rows": rows, "truth": truth}
 
 
 def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Json:
@@ -72,7 +75,7 @@ def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType
         raise BadInput("write at least one letter")
     inputs = tokens.unsqueeze(0)
     batch = Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool))
-    found: Json = {"letters": made.letters, "answers": _answers(made), "row": tokens.tolist(), "accepts": None}
+    found: Json = {**_names(made), "row": tokens.tolist(), "accepts": None}
     try:
         logs = made.oracle(batch)[0]
         logs = logs if logs.ndim == 2 else logs.unsqueeze(0)
@@ -85,174 +88,37 @@ def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType
     return found
 
 
-def circuit(
-    machine: str, word: str = "", length: int = 32, method: str = "auto", bits: int | None = None, off: str = ""
-) -> Json:
-    """A machine compiled into a transformer, and what each layer reads on a word.
+def guess(folder: str, text: str) -> Json:
+    """The law that a kept model gives after each letter of a text, beside the oracle's.
 
-    bits   fractional bits of weights and activations (None: all);  off: a head "layer.head" whose attention is removed
+    folder   of a model that was kept; the server names it, never the page
     """
+    import json
+    from pathlib import Path
+
     import torch
 
-    from sandlab.circuits.automata.compiler import compile
-    from sandlab.cli.circuits import _algebra
-    from sandlab.worlds.automata.reading import read_machine
+    from sandlab.models.io import load
 
-    integer("length", length, low=1, high=MOST_LENGTH)
-    made = read_machine(machine)
-    model: Any = compile(made, length, method)
-    found: Json = {
-        "states": made.names_of_states,
-        "letters": made.letters,
-        "transitions": torch.as_tensor(made.table).tolist() if hasattr(made, "table") else [],
-        "algebra": _algebra(made),
-        "note": getattr(model.config, "note", ""),
-        "parameters": model.parameter_count(),
-        "code": f"model = sl.circuits.compile({machine!r}, {length}, {method!r})",
-    }
-    return found | _computation(made, model, word, length, bits, off)
-
-
-def _computation(made: Any, model: Any, word: str, length: int, bits: int | None, off: str) -> Json:
-    import torch
-
-    from sandlab.circuits.precision import rounded
-    from sandlab.models.hooks import patch, record
-
-    tokens = made.read_text(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))
-    patterns: dict[str, Any] = {}
-    changes = _without(off)
-    with contextlib.ExitStack() as stack:
-        model = model if bits is None else stack.enter_context(rounded(model, integer("bits", bits, low=0, high=40)))
-        if changes:
-            stack.enter_context(patch(model, changes))
-        cache = stack.enter_context(record(model, "*"))
-        stack.enter_context(torch.no_grad())
-        answers = model(tokens.unsqueeze(0)).argmax(-1)[0].tolist()
-        for name in cache:
-            if name.endswith("attention.pattern"):
-                patterns[name] = [[[round(w, 4) for w in row] for row in head] for head in cache[name][0].tolist()]
-    truth = torch.as_tensor(made.labels)[made.run(tokens.unsqueeze(0))][0].tolist()
-    return {
-        "word": tokens.tolist(),
-        "answers": answers,
-        "truth": truth,
-        "right": sum(a == b for a, b in zip(answers, truth)) / max(1, len(truth)),
-        "layers": [{"name": name, "heads": heads} for name, heads in patterns.items()],
-    }
-
-
-def _without(off: str) -> dict[str, Any]:
-    """The patch that removes one head's attention."""
-    if not off:
-        return {}
-    layer, _, head = off.partition(".")
-    if not (layer.isdigit() and head.isdigit()):
-        raise BadInput(f"a head is written layer.head, such as 0.1, got {off!r}")
-
-    def remove(pattern: Any) -> Any:
-        changed = pattern.clone()
-        changed[..., int(head), :, :] = 0.0
-        return changed
-
-    return {f"layers.{int(layer)}.attention.pattern": remove}
-
-
-def claims() -> Json:
-    """Every claim with its published finding, read from the records: no study is imported."""
-    from sandlab.lab._report.published import published
-
-    rows: dict[str, Json] = {}
-    for run in published():
-        for finding in run.findings if run.preset != "null" else ():
-            rows[finding.claim] = {
-                "id": finding.claim,
-                "study": run.study,
-                "chapter": run.study.partition("/")[0],
-                "statement": finding.statement,
-                "relation": finding.relation,
-                "paper": finding.paper,
-                "source": finding.source,
-                "verdict": finding.verdict,
-                "preset": run.preset,
-                "mean": _finite(finding.mean),
-                "low": _finite(finding.low),
-                "high": _finite(finding.high),
-                "values": [_finite(value) for value in list(finding.values)[:64]],
-                "date": run.date,
-            }
-    return {"claims": list(rows.values())}
-
-
-def history(claim: str) -> Json:
-    """The recorded verdicts of one claim, oldest first, and whether its published run is current."""
-    from sandlab.lab._report.published import last_published, ledger
-    from sandlab.registry import get
-
-    study = claim.partition(".")[0]
-    get("studies", study)
-    known = last_published(study).get(claim)
-    rows = [dataclasses.asdict(entry) for entry in ledger(claim)]
-    status, reduced = (known[0].status, known[0].reduced) if known else ("not run", [])
-    return {"history": rows, "status": status, "reduced": reduced, "figures": _figures(study)}
-
-
-def _figures(study: str) -> list[Json]:
-    from sandlab.lab._report.published import published
-
-    return [
-        {"study": run.study, "preset": run.preset, "name": file.stem}
-        for run in published(study)
-        for file in sorted(run.folder.rglob("*.svg"))
-    ]
-
-
-def sources() -> Json:
-    """Every published definition, theorem and experiment, where it lives, and what its claims found."""
-    import tomllib
-
-    from sandlab.lab._report.coverage import REPOSITORY
-
-    verdicts = {row["id"]: row["verdict"] for row in claims()["claims"]}
-    by_study: dict[str, list[str]] = {}
-    for name, verdict in verdicts.items():
-        by_study.setdefault(name.partition(".")[0], []).append(verdict)
-    rows = []
-    for file in sorted((REPOSITORY / "coverage").glob("*.toml")):
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-        for name, value in table.get("ids", {}).items():
-            places = [value] if isinstance(value, str) else list(value)
-            found = [verdicts.get(place[6:], "not run") for place in places if place.startswith("claim:")]
-            found += [each for place in places if place.startswith("study:") for each in by_study.get(place[6:], [])]
-            rows.append({"chapter": table.get("spec", file.stem), "id": name, "places": places, "verdicts": found})
-    return {"rows": rows}
-
-
-def cards() -> Json:
-    """The recorded cards of the built-in architectures."""
-    from sandlab.lab._card.measure import recorded
-
-    found = [*recorded("quick"), *recorded("full")]
-    return {
-        "cards": [
-            {
-                "model": card.model,
-                "size": card.size,
-                "rows": [{"task": r.task, "test": r.test, "score": r.score, "scores": r.scores} for r in card.rows],
-            }
-            for card in found
-        ]
-    }
+    about = json.loads((Path(folder) / "about.json").read_text(encoding="utf-8"))
+    found = predict(about["world"], text, about["settings"])
+    with torch.no_grad():
+        logits = load(Path(folder) / "model-0").eval()(torch.tensor([found["row"]]))[0]
+    laws = torch.as_tensor(logits).double().softmax(-1).reshape(-1, logits.shape[-1])
+    return {**found, "model": [[round(p, 6) for p in row] for row in laws.tolist()]}
 
 
 VIEWS: dict[str, Callable[..., Json]] = {
-    view.__name__: view for view in (worlds, world, predict, circuit, claims, history, sources, cards)
+    view.__name__: view
+    for view in (worlds, world, predict, guess, circuit, walk, race, refine, claims, history, standing, sources, cards)
 }
 
 
 def _world(name: str, settings: Mapping[str, str]) -> Any:
     from sandlab.cli.browse import make_world
 
+    if name in ON_FILES:
+        raise BadInput(f"{name} reads a file: make it in Python or at the terminal")
     if len(settings) > 40 or any(len(value) > 2000 for value in settings.values()):
         raise BadInput("that is more settings than a world has")
     made = make_world(name, {key: value for key, value in settings.items() if value != ""})
@@ -263,10 +129,16 @@ def _world(name: str, settings: Mapping[str, str]) -> Any:
     return made
 
 
-def _answers(made: Any) -> list[str]:
-    """Names of the predicted classes: the letters, where as many are predicted as are read."""
+def _names(made: Any) -> Json:
+    """The letters, the names of what is predicted, and whether that is the next letter."""
+    from sandlab.random import rng
+
     letters = list(made.letters)
-    return letters if made.outputs == len(letters) else [str(index) for index in range(made.outputs)]
+    batch = made.sample(8, rng=rng(0))
+    same = batch.targets.shape == batch.inputs.shape and made.outputs <= len(letters)
+    follows = same and bool(((batch.targets == batch.inputs.roll(-1, 1)) | ~batch.mask)[:, :-1].all())
+    answers = letters[: made.outputs] if follows else [str(index) for index in range(made.outputs)]
+    return {"letters": letters, "answers": answers, "follows": follows}
 
 
 def _fields(made: Any) -> list[Json]:
@@ -285,7 +157,3 @@ def _fields(made: Any) -> list[Json]:
                 }
             )
     return found
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -6,8 +6,10 @@ import asyncio
 import multiprocessing
 import resource
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
+from sandlab.atlas.guard import close_files, readable_roots
 from sandlab.errors import BadInput
 
 __all__ = ["TooSlow", "Workers"]
@@ -25,10 +27,11 @@ class Workers:
     """`count` processes that answer questions in the order they come. One that is too slow is killed and replaced.
 
     seconds   of processor time that one question may take
+    store     folder that they may read beside the installed code
     """
 
-    def __init__(self, count: int = 2, seconds: int = 20) -> None:
-        self.count, self.seconds = count, seconds
+    def __init__(self, count: int = 2, seconds: int = 20, store: Path | None = None) -> None:
+        self.count, self.seconds, self.store = count, seconds, store
         self._free: asyncio.Queue[_Worker] = asyncio.Queue()
         self._all: list[_Worker] = []
 
@@ -37,7 +40,7 @@ class Workers:
             self._add()
 
     def _add(self) -> None:
-        worker = _Worker()
+        worker = _Worker(self.store)
         self._all.append(worker)
         self._free.put_nowait(worker)
 
@@ -72,10 +75,10 @@ class Workers:
 
 
 class _Worker:
-    def __init__(self) -> None:
+    def __init__(self, store: Path | None) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True, name="sandlab atlas worker")
+        self.process = context.Process(target=_serve, args=(theirs, store), daemon=True, name="sandlab atlas worker")
         self.process.start()
         self.ready = False
         theirs.close()
@@ -97,7 +100,7 @@ class _Worker:
         self.pipe.close()
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, store: Path | None) -> None:
     """Answer questions until the pipe closes."""
     import os
     import signal
@@ -107,6 +110,7 @@ def _serve(pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _warm_up()
+    close_files([*readable_roots(), *([store] if store else [])])
     pipe.send("ready")
     while True:
         try:
@@ -142,6 +146,8 @@ def _warm_up() -> None:
     import torch
 
     from sandlab.atlas.views import VIEWS
+    from sandlab.registry import names
 
     torch.set_num_threads(1)
+    names("worlds")  # plug-ins too, while files are open to it
     VIEWS["world"]("dyck", {}, 0, 1)

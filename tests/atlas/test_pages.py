@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import sandlab as sl
+from sandlab.atlas.decoding_views import race, refine, walk
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the atlas's pages are tested with Playwright")
 PATIENCE = 300_000  # milliseconds: the machine may be slow and busy
@@ -115,17 +117,17 @@ def test_a_slider_changes_the_world_and_back_goes_back(page: Any, address: str) 
     page.fill("input[type=search]", "flip-flop")
     page.click("a.panel >> nth=0")
     page.wait_for_selector("#field-length")
-    page.evaluate(
-        "() => { const field = document.querySelector('#field-length'); field.value = 10; "
-        "field.dispatchEvent(new Event('change')); }"
-    )
-    page.wait_for_function("() => document.querySelector('.letters').children.length <= 10")
+    page.focus("#field-length")
+    page.keyboard.press("Home")
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.querySelector('.letters').children.length === 10")
     world = sl.worlds.FlipFlop(length=10)
-    shown = page.locator(".letters >> nth=0").locator("span").all_inner_texts()
+    shown = page.locator(".letters >> nth=0").locator("span").evaluate_all("all => all.map(e => e.firstChild.data)")
     assert "".join(shown) == world.render(world.sample(8, rng=sl.rng(0)).inputs[0])
     page.go_back()
     page.wait_for_selector("input[type=search]")
-    assert page.url.endswith("#/worlds")
+    assert "#/worlds" in page.url
 
 
 def test_a_circuit_is_typed_looked_into_and_loses_a_head(page: Any, address: str) -> None:
@@ -153,22 +155,107 @@ def test_claims_are_filtered_and_opened(page: Any, address: str) -> None:
     assert page.locator("article.claim").count() == every
 
 
-def test_a_training_is_seen_live_and_stopped(page: Any, address: str) -> None:
-    visit(page, address, "training?world=in-context-markov&model=rnn&length=8&steps=20000&seeds=2")
-    page.click("button.main")
+def test_an_automaton_is_drawn_with_the_mouse_and_filled_in_with_the_keyboard(page: Any, address: str) -> None:
+    visit(page, address, "circuits?machine=(ab)*&length=8&method=scan")
+    page.click("text=Draw an automaton")
+    page.click("text=Add a state")
+    ends = [page.locator(f".editor .state[data-state='{state}']").bounding_box() for state in (0, 2)]
+    (x1, y1), (x2, y2) = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in ends]
+    page.mouse.move(x1, y1)
+    page.mouse.down()
+    page.mouse.move((x1 + x2) / 2, (y1 + y2) / 2)
+    page.mouse.move(x2, y2)
+    page.mouse.up()  # 0 goes to 2 under a
+    page.select_option("[aria-label='from 2 under b']", "1")
+    page.fill("#word", "ab")
+    page.wait_for_function("() => document.querySelector('#right')?.textContent.startsWith('100 %')")
+    drawn = json.loads(page.input_value("#machine"))
+    assert drawn == {"letters": ["a", "b"], "transitions": [[2, 0], [0, 1], [2, 1]], "start": 0}
+    page.wait_for_function("() => document.querySelectorAll('table.word td').length === 6")
+    states = page.locator("table.word tr >> nth=2").locator("td").all_inner_texts()
+    machine = sl.worlds.read_machine(json.dumps(drawn))
+    assert [int(state) for state in states] == machine.run(machine.read_text("ab").unsqueeze(0))[0].tolist() == [2, 1]
+    page.fill("#pasted", "1 0\n1 1")
+    page.click("#take")
+    page.wait_for_function("() => JSON.parse(document.querySelector('#machine').value).transitions.length === 2")
+
+
+def test_warm_attention_breaks_a_circuit(page: Any, address: str) -> None:
+    visit(page, address, "circuits?machine=(ab)*&length=8&word=abab&method=scan&temperature=100000")
+    page.wait_for_selector("#right.fails")
+    page.focus("#temperature")
+    page.keyboard.press("Home")  # coldest
+    page.wait_for_selector("#right.holds")
+    assert "temperature=0.1" in page.url
+
+
+def test_a_walk_is_played_moved_through_and_shared(page: Any, browser: Any, address: str) -> None:
+    visit(page, address, "decoding?tab=walk&depth=4&error=0.5&run=1")
+    film = walk("vgb", depth=4, error=0.5, run=1)
+    assert page.get_attribute("#moment-at", "max") == str(len(film["moments"]) - 1)
+    page.focus("#moment-at")
+    page.keyboard.press("End")
+    word = "".join("ab"[token] for token in film["string"])
+    assert page.inner_text("#moment").endswith(f"now “{word}”")
+    assert page.locator("#stage .erased").count() == len({
+        tuple(before["string"])
+        for before, each in zip(film["moments"], film["moments"][1:])
+        if each["kind"] == "erased"
+    })  # fmt: skip
+    other = browser.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("#stage svg", timeout=PATIENCE)
+    assert other.inner_text("#moment") == page.inner_text("#moment")
+    other.close()
+
+
+def test_decoders_race_and_the_drawn_law_is_the_apis(page: Any, address: str) -> None:
+    visit(page, address, "decoding?tab=race&depth=4&error=0.5&draws=100")
+    page.click("#runners >> text=value-guided")
+    page.wait_for_function("() => document.querySelector('#laws').textContent.includes('value-guided')")
+    shown = json.loads(page.evaluate("() => document.querySelector('#laws').textContent"))
+    truth = race(depth=4, error=0.5, draws=100)
+    assert shown["target"] == truth["target"]
+    assert {"exact": shown["exact"], "counts": shown["counts"]} == {
+        key: truth["runners"][3][key] for key in ("exact", "counts")
+    }
+    page.click("text=In parallel")
+    page.wait_for_selector("#agree", state="attached")
+    exact = float(page.get_attribute("#agree", "data-exact"))
+    assert abs(exact - refine(coupling=0.5, steps=1)["agree"]) < 1e-12
+    page.go_back()
+    page.wait_for_selector("#runners")
+
+
+def test_a_training_is_seen_live_stopped_kept_and_guessed_against(page: Any, address: str) -> None:
+    visit(page, address, "training?world=in-context-markov&model=transformer&length=8&steps=20000&seeds=2")
+    page.click("#train")
     page.wait_for_selector("#live svg")
-    drawn = page.locator("#live svg path").count()
-    assert drawn >= 2  # a curve for each seed
+    assert page.locator("#live svg path").count() >= 2  # a curve for each seed
+    page.wait_for_selector("#live .films svg")  # attention
+    page.reload()  # the address knows the training
+    page.wait_for_selector("#live svg")
     page.click("#live button >> text=Stop")
-    page.wait_for_function("() => document.querySelector('#state').textContent.endsWith('stopped')")
-    assert page.locator("#live button >> text=Stop").is_disabled()
+    page.wait_for_selector("#state[data-ended=yes]")
+    assert page.inner_text("#state").endswith("stopped") and page.locator("#live button >> text=Stop").is_disabled()
+    with page.expect_download() as arrived:
+        page.click("text=Export")
+    assert arrived.value.suggested_filename.endswith(".zip")
+    page.click("#live button >> text=Keep")
+    page.click("text=transformer on in-context-markov >> nth=0")
+    page.wait_for_selector("#rival option >> nth=1", state="attached")
+    page.select_option("#rival", index=1)
+    page.click("#play")
+    page.click("#board .keys button >> nth=0")
+    page.wait_for_function("() => document.querySelector('#score').textContent.includes('the model')")
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_no_page_is_wider_than_the_screen(browser: Any, address: str, width: int, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.set_default_timeout(PATIENCE)
-    for where in ("worlds", "world?name=dyck", "circuits", "claims?chapter=nce", "training", "sources", "cards", "lab"):
+    for where in ("worlds", "world?name=dyck", "circuits", "claims?chapter=nce", "training", "decoding",
+                  "decoding?tab=race&draws=50", "decoding?tab=refine&sites=5", "sources", "cards", "lab"):  # fmt: skip
         visit(page, address, where)
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width + 1, where
     page.close()

@@ -1,0 +1,139 @@
+"""Addresses of the long work: trainings and runs of studies, their kept models, the machine they run on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+
+from sandlab.atlas.kept import packed
+from sandlab.atlas.views import ON_FILES
+from sandlab.errors import BadInput, integer, number
+
+__all__ = ["add_job_routes"]
+
+_MOST_BODY = 64 * 1024
+_CLOSED = ("own-module", "one-layer-topics")  # models that read a file of the user's
+
+
+def add_job_routes(app: FastAPI) -> None:
+    """Trainings and runs: start, follow, stop, keep, export; and what the machine is."""
+
+    @app.get("/jobs")
+    async def every(request: Request) -> JSONResponse:
+        return JSONResponse({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.known.values()]})
+
+    @app.get("/jobs/{which}")
+    async def one(which: str, request: Request) -> JSONResponse:
+        since = _whole("since", request.query_params.get("since", "0"))
+        return JSONResponse(request.app.state.jobs.get(_whole("job", which)).facts(since))
+
+    @app.post("/jobs")
+    async def begin(request: Request) -> JSONResponse:
+        asked = await _body(request)
+        kind, jobs = asked.get("kind"), request.app.state.jobs
+        if kind == "run":
+            words, title = _run_words(asked)
+            return JSONResponse(jobs.start("run", title, words).facts())
+        if kind == "train":
+            folder = request.app.state.kept.fresh()
+            words, title = _training_words(asked, folder)
+            return JSONResponse(jobs.start("train", title, words, folder).facts())
+        raise BadInput("kind must be 'run' or 'train'")
+
+    @app.post("/jobs/{which}/keep")
+    async def keep(which: str, request: Request) -> JSONResponse:
+        return JSONResponse({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
+
+    @app.get("/jobs/{which}/export")
+    async def export(which: str, request: Request) -> Response:
+        job = request.app.state.jobs.get(_whole("job", which))
+        if job.folder is None or not job.saved or job.alive:
+            raise BadInput("there is nothing to export yet: stop the training or wait for its end")
+        about = {"Content-Disposition": f'attachment; filename="sandlab-training-{job.number}.zip"'}
+        return Response(await asyncio.to_thread(packed, job.folder), media_type="application/zip", headers=about)
+
+    @app.get("/kept")
+    async def every_kept(request: Request) -> JSONResponse:
+        return JSONResponse({"kept": request.app.state.kept.all()})
+
+    @app.delete("/jobs/{which}")
+    async def stop(which: str, request: Request) -> JSONResponse:
+        return JSONResponse(request.app.state.jobs.stop(_whole("job", which)).facts())
+
+    @app.get("/lab")
+    async def lab(request: Request) -> JSONResponse:
+        return JSONResponse(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST_BODY:
+            raise BadInput("that is more than a page sends")
+    try:
+        found = json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise BadInput("the request is no JSON") from None
+    if not isinstance(found, dict):
+        raise BadInput("the request must be an object")
+    return found
+
+
+def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
+    from sandlab.registry import names
+
+    study = asked.get("study")
+    if study not in names("studies"):
+        raise BadInput(f"no study is called {str(study)[:80]!r}")
+    return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
+
+
+def _training_words(asked: dict[str, Any], folder: Path) -> tuple[list[str], str]:
+    from sandlab.registry import names
+
+    world, model = asked.get("world"), asked.get("model")
+    if world not in names("worlds") or model not in names("models") or world in ON_FILES or model in _CLOSED:
+        raise BadInput("choose a world and a model of the list")
+    steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
+    seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
+    lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
+    plan = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
+    plan |= {"options": _plain(asked.get("options")), "steps": steps, "seeds": seeds, "lr": lr, "folder": str(folder)}
+    words = ["sandlab.atlas.live_training", json.dumps(plan)]
+    return words, f"{model} on {world}"
+
+
+def _plain(given: Any) -> dict[str, str]:
+    """Settings as texts: they are read by their fields' types where they are used."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or len(given) > 40:
+        raise BadInput("settings are an object of at most 40 entries")
+    return {str(name)[:80]: str(value)[:2000] for name, value in given.items()}
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise BadInput(f"{name} must be a whole number")
+    return int(text)
+
+
+def _machine(store: Path) -> dict[str, Any]:
+    """Processors, versions, and how much the store holds."""
+    files = [file for file in store.rglob("*") if file.is_file()] if store.is_dir() else []
+    return {
+        "processors": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "Python": platform.python_version(),
+        "torch": version("torch"),
+        "store": f"{len(files)} files, {sum(file.stat().st_size for file in files) / 2**20:.1f} MB",
+    }

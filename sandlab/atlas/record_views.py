@@ -1,0 +1,115 @@
+"""What is recorded: claims with their findings, their history, the map of the sources, cards of architectures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+__all__ = ["cards", "claims", "history", "sources", "standing"]
+
+Json = dict[str, Any]
+
+
+def claims() -> Json:
+    """Every claim with its published finding, read from the records: no study is imported."""
+    from sandlab.lab._report.published import published
+
+    rows: dict[str, Json] = {}
+    for run in published():
+        for finding in run.findings if run.preset != "null" else ():
+            rows[finding.claim] = {
+                "id": finding.claim,
+                "study": run.study,
+                "chapter": run.study.partition("/")[0],
+                "statement": finding.statement,
+                "relation": finding.relation,
+                "paper": finding.paper,
+                "source": finding.source,
+                "verdict": finding.verdict,
+                "preset": run.preset,
+                "mean": _finite(finding.mean),
+                "low": _finite(finding.low),
+                "high": _finite(finding.high),
+                "values": [_finite(value) for value in list(finding.values)[:64]],
+                "date": run.date,
+            }
+    return {"claims": list(rows.values())}
+
+
+def history(claim: str) -> Json:
+    """The recorded verdicts of one claim, oldest first, and whether its published run is current."""
+    from sandlab.lab._report.published import last_published, ledger
+    from sandlab.registry import get
+
+    study = claim.partition(".")[0]
+    get("studies", study)
+    known = last_published(study).get(claim)
+    rows = [dataclasses.asdict(entry) for entry in ledger(claim)]
+    status, reduced = (known[0].status, known[0].reduced) if known else ("not run", [])
+    return {"history": rows, "status": status, "reduced": reduced, "figures": _figures(study)}
+
+
+def standing(chapter: str) -> Json:
+    """Which recorded runs of a chapter are stale, and which are smaller than the source's own size."""
+    from sandlab.lab._report.published import published
+    from sandlab.registry import names
+
+    found = []
+    for study in names("studies"):
+        if study.partition("/")[0] == chapter:
+            runs = [run for run in published(study) if run.preset != "null"]
+            found += [{"study": study, "preset": r.preset, "status": r.status, "reduced": r.reduced} for r in runs]
+    return {"runs": found}
+
+
+def _figures(study: str) -> list[Json]:
+    from sandlab.lab._report.published import published
+
+    return [
+        {"study": run.study, "preset": run.preset, "name": file.stem}
+        for run in published(study)
+        for file in sorted(run.folder.rglob("*.svg"))
+    ]
+
+
+def sources() -> Json:
+    """Every published definition, theorem and experiment, where it lives, and what its claims found."""
+    import tomllib
+
+    from sandlab.lab._report.coverage import REPOSITORY
+
+    verdicts = {row["id"]: row["verdict"] for row in claims()["claims"]}
+    by_study: dict[str, list[str]] = {}
+    for name, verdict in verdicts.items():
+        by_study.setdefault(name.partition(".")[0], []).append(verdict)
+    rows = []
+    for file in sorted((REPOSITORY / "coverage").glob("*.toml")):
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        for name, value in table.get("ids", {}).items():
+            places = [value] if isinstance(value, str) else list(value)
+            found = [verdicts.get(place[6:], "not run") for place in places if place.startswith("claim:")]
+            found += [each for place in places if place.startswith("study:") for each in by_study.get(place[6:], [])]
+            rows.append({"chapter": table.get("spec", file.stem), "id": name, "places": places, "verdicts": found})
+    return {"rows": rows}
+
+
+def cards() -> Json:
+    """The recorded cards of the built-in architectures."""
+    from sandlab.lab._card.measure import recorded
+
+    found = [*recorded("quick"), *recorded("full")]
+    return {
+        "cards": [
+            {
+                "model": card.model,
+                "size": card.size,
+                "rows": [{"task": r.task, "test": r.test, "score": r.score, "scores": r.scores} for r in card.rows],
+            }
+            for card in found
+        ]
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

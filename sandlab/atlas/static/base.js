@@ -1,0 +1,118 @@
+// What every page uses: elements, questions to the server, the address as state, letters and colours.
+const token = document.querySelector('meta[name="sandlab-token"]').content;
+const PALETTE = ["#2f7ea8", "#d1495b", "#4f9d69", "#e09f2d", "#8a6bbd", "#30a2c7", "#8a8d91", "#a0622d", "#b07aa1", "#5fa8a0"];
+export const main = document.getElementById("main");
+const said = document.getElementById("said");
+let leaving = new AbortController();
+
+export function element(name, attributes = {}, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "class") made.className = value;
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value != null) made.setAttribute(key, value);
+  }
+  made.append(...inside.flat(2).filter((part) => part != null && part !== false));
+  return made;
+}
+
+export async function ask(path, options = {}) {
+  const headers = { "X-Sandlab-Token": token, ...(options.body ? { "Content-Type": "application/json" } : {}) };
+  const answer = await fetch(path, { signal: leaving.signal, ...options, headers });
+  const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(found.error ?? `the server answered ${answer.status}`);
+  return found;
+}
+export const view = (name, parameters = {}) => ask(`/api/${name}?${new URLSearchParams(parameters)}`);
+export async function download(path, name) {
+  const answer = await fetch(path, { headers: { "X-Sandlab-Token": token } });
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  const link = element("a", { href: URL.createObjectURL(await answer.blob()), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export function tell(problem) {
+  if (problem?.name === "AbortError") return;
+  said.textContent = problem ? problem.message : "";
+}
+// Work that fails says so at the foot of the page.
+export const told = (call) => async (...given) => { try { tell(); return await call(...given); } catch (problem) { tell(problem); } };
+export function leave() { leaving.abort(); leaving = new AbortController(); tell(); }
+
+export function place() {
+  const [page, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { page: page || "worlds", state: Object.fromEntries(new URLSearchParams(query)) };
+}
+export function go(page, state, replace = false) {
+  const kept = Object.fromEntries(Object.entries(state).filter(([, value]) => value !== "" && value != null));
+  const hash = `#/${page}${Object.keys(kept).length ? `?${new URLSearchParams(kept)}` : ""}`;
+  if (replace) history.replaceState(null, "", hash);
+  else location.hash = hash;
+}
+
+export const colour = (index) => PALETTE[index % PALETTE.length];
+export const ink = () => getComputedStyle(document.documentElement).getPropertyValue("--ink");
+export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+export const later = (milliseconds, call) => {
+  let timer;
+  return (...rest) => { clearTimeout(timer); timer = setTimeout(() => call(...rest), milliseconds); };
+};
+export const panel = (title, ...inside) => element("section", { class: "panel" }, title && element("h3", {}, title), ...inside);
+export const code = (text) => element("details", { class: "python" }, element("summary", {}, "The same in Python"), element("pre", {}, text));
+export const choose = (id, options, chosen) => element("select", { id }, ...options.map((each) => {
+  const [value, name] = Array.isArray(each) ? each : [each, each];
+  return element("option", { value, selected: value === chosen }, name);
+}));
+export const labelled = (text, input) => element("div", { class: "field" }, element("label", { for: input.id }, text), input);
+export function slider(id, text, { min, max, step, value, show = String }) {
+  const input = element("input", { id, type: "range", min, max, step, value });
+  const shown = element("output", { for: id }, show(value));
+  input.addEventListener("input", () => { shown.textContent = show(input.value); });
+  return [input, element("div", { class: "field" }, element("label", { for: id }, text, shown), input)];
+}
+
+// Drawing: plots take the width that there is.
+export function plot(about, options) {
+  const narrow = window.innerWidth < 768; // one column: see the style sheet
+  const room = (options.inside ?? main).clientWidth - (options.inside ? options.less : narrow ? 56 : (options.less ?? 440));
+  const width = Math.max(260, Math.min(options.most ?? 760, room));
+  const { most, less, inside, ...rest } = options;
+  const made = Plot.plot({ style: { background: "transparent", fontSize: "12px" }, ...rest, width: options.width ?? width });
+  made.setAttribute("role", "img");
+  made.setAttribute("aria-label", about);
+  return made;
+}
+export function swatches(names, paint = colour) {
+  return element("div", { class: "swatches" }, ...names.map((name, index) => {
+    const spot = element("i", {});
+    spot.style.background = paint(index);
+    return element("span", {}, spot, name);
+  }));
+}
+export function heat(rows, { rowNames = [], columnNames = [], about = "", low = 0, high = 1, size = 16 }) {
+  const left = rowNames.length ? 12 + 7 * d3.max(rowNames, (name) => name.length) : 4, top = columnNames.length ? 18 : 4;
+  const columns = d3.max(rows, (row) => row.length), width = left + size * columns + 4, height = top + size * rows.length + 4;
+  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("role", "img").attr("aria-label", about);
+  const paint = d3.scaleLinear([low, high], [0, 1]).clamp(true);
+  rows.forEach((row, y) => row.forEach((value, x) => svg.append("rect").attr("x", left + x * size).attr("y", top + y * size)
+    .attr("width", size - 1).attr("height", size - 1).attr("rx", 2).attr("class", "cell").attr("fill-opacity", 0.05 + 0.95 * paint(Math.abs(value)))
+    .attr("data-sign", value < 0 ? "minus" : "plus").append("title").text(`${rowNames[y] ?? y + 1}, ${columnNames[x] ?? x + 1}: ${value}`)));
+  const word = (x, y, text, anchor) => svg.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).attr("font-size", 11).attr("fill", "currentColor").text(text);
+  rowNames.forEach((name, y) => word(left - 6, top + y * size + size * 0.7, name, "end"));
+  columnNames.forEach((name, x) => word(left + (x + 0.5) * size, 12, name, "middle"));
+  return svg.node();
+}
+
+const short = (value) => (typeof value === "number" && !Number.isInteger(value) ? value.toFixed(2) : String(value));
+export function letters(row, names, truth = {}) {
+  return element("div", { class: "letters" }, ...row.map((tokenNumber, at) => {
+    const hidden = Object.entries(truth).map(([name, values]) => `${name} ${values[at]}`).join(", ");
+    const below = Object.values(truth).slice(0, 2).map((values) => element("small", {}, short(values[at])));
+    const made = element("span", { title: hidden || names[tokenNumber] }, names[tokenNumber], ...below);
+    made.style.background = `color-mix(in srgb, ${colour(tokenNumber)} 30%, transparent)`;
+    return made;
+  }));
+}
+export const joined = (row, names) => row.map((each) => names[each]).join(names.every((each) => each.length === 1) ? "" : " ");

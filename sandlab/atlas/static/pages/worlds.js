@@ -1,0 +1,150 @@
+// Worlds: all of them; one with its settings, examples, the oracle on what is typed, and a game of guessing.
+import { ask, code, colour, element, go, joined, later, letters, main, panel, plot, told, view } from "../base.js";
+
+const SHOWN = 72; // letters of an example
+
+export async function worldsPage(state) {
+  const { worlds } = await view("worlds");
+  const list = element("div", { class: "grid" }), count = element("h2", {});
+  const search = element("input", { type: "search", placeholder: "Search worlds", "aria-label": "Search worlds", value: state.words ?? "" });
+  function fill() {
+    const wanted = search.value.toLowerCase();
+    go("worlds", { words: search.value }, true);
+    const found = worlds.filter((each) => `${each.name} ${each.summary} ${each.chapter}`.toLowerCase().includes(wanted));
+    count.textContent = `${found.length} worlds`;
+    list.replaceChildren(...found.map((each) => element("a", { class: "panel", href: `#/world?name=${encodeURIComponent(each.name)}` },
+      element("strong", {}, each.name), element("span", { class: "tag" }, each.chapter), element("div", { class: "muted" }, each.summary))));
+  }
+  search.addEventListener("input", fill);
+  fill();
+  main.replaceChildren(count, element("p", {}, search), list);
+}
+
+export async function worldPage(state) {
+  const settings = JSON.parse(state.settings ?? "{}"), seed = Number(state.seed ?? 0);
+  const facts = await view("world", { name: state.name, settings: JSON.stringify(settings), seed, examples: 8 });
+  const change = (more) => { go("world", { ...state, ...more }, true); return told(worldPage)({ ...state, ...more }); };
+  const controls = panel("Settings", ...facts.fields.map((field) => control(field, settings, (value) => {
+    settings[field.name] = value;
+    change({ settings: JSON.stringify(settings) });
+  })));
+  const [first, ...rest] = facts.text.split("\n");
+  const right = element("div", {}, panel("", element("p", { class: "lead" }, first),
+    rest.length > 1 && element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())), code(facts.code)));
+  main.replaceChildren(element("h2", {}, element("a", { class: "back", href: "#/worlds" }, "Worlds"), " / ", facts.name), element("div", { class: "columns" }, controls, right));
+  if (!facts.tokens) {
+    right.append(panel("Examples", pointsOf(facts.points)));
+    return;
+  }
+  right.append(examplesPanel(facts, () => change({ seed: seed + 1 })), typingPanel(facts, state, settings), gamePanel(facts, state, settings));
+}
+
+function pointsOf(points) {
+  if (!points.length || points[0].length < 2) return element("p", { class: "muted" }, "This world gives numbers, not letters.");
+  return plot("two coordinates of the examples", { most: 420, marks: [Plot.dot(points, { x: (p) => p[0], y: (p) => p[1], r: 3, fill: colour(0) })] });
+}
+
+function control(field, settings, changed) {
+  const value = settings[field.name] ?? field.value, id = `field-${field.name}`;
+  const shown = element("output", {}, String(value));
+  const ranged = (max, step) => element("input", { id, type: "range", min: 0, max, step, value });
+  let input;
+  if (field.kind === "bool") {
+    input = element("select", { id }, ...["True", "False"].map((each) => element("option", { value: each.toLowerCase(), selected: String(value).toLowerCase() === each.toLowerCase() }, each)));
+  } else if (field.kind === "int") input = ranged(Math.max(16, 4 * Number(field.value)), 1);
+  else if (field.kind === "float" && Number(field.value) <= 1 && Number(field.value) >= 0) input = ranged(1, 0.01);
+  else input = element("input", { id, type: "text", value });
+  input.addEventListener("input", () => { shown.textContent = input.value; });
+  input.addEventListener("change", () => changed(input.value));
+  return element("div", { class: "field" }, element("label", { for: id }, field.name, input.type === "range" && shown), input);
+}
+
+function examplesPanel(facts, fresh) {
+  const lanes = Object.keys(facts.truth);
+  return panel("Examples", element("button", { onclick: fresh }, "Fresh examples"), ...facts.rows.map((row, index) => {
+    const truth = Object.fromEntries(lanes.map((name) => [name, facts.truth[name][index]]));
+    const more = row.length > SHOWN && element("span", { class: "muted" }, `… ${row.length - SHOWN} more`);
+    return element("div", { class: "example" }, letters(row.slice(0, SHOWN), facts.letters, truth), more);
+  }), lanes.length > 0 && element("p", { class: "muted" }, `Under the letters: ${lanes.slice(0, 2).join(", then ")}.`));
+}
+
+function typingPanel(facts, state, settings) {
+  const start = state.text ?? joined(facts.rows[0].slice(0, 12), facts.letters);
+  const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
+  const word = element("div", {}), bars = element("div", {}), verdict = element("p", { id: "verdict" });
+  let found, at, asked = 0;
+  function show() {
+    word.replaceChildren(letters(found.row, found.letters));
+    [...word.firstChild.children].forEach((each, index) => {
+      each.setAttribute("role", "button"); each.tabIndex = 0;
+      each.className = index === at ? "now" : "";
+      const chosen = () => { at = index; show(); word.firstChild.children[index].focus(); };
+      each.addEventListener("click", chosen);
+      each.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chosen(); } });
+    });
+    verdict.textContent = found.accepts == null ? "" : `This word ${found.accepts ? "belongs" : "does not belong"} to the language.`;
+    verdict.className = found.accepts === false ? "fails" : "holds";
+    bars.replaceChildren(...lawOf(found, at));
+  }
+  const update = later(20, told(async () => {
+    const turn = asked += 1;
+    go("world", { ...state, settings: Object.keys(settings).length ? JSON.stringify(settings) : "", text: input.value }, true);
+    const answer = await view("predict", { name: state.name, settings: JSON.stringify(settings), text: input.value });
+    if (turn !== asked) return; // a later letter was typed meanwhile
+    found = answer; at = found.row.length - 1;
+    show();
+  }));
+  input.addEventListener("input", update);
+  update();
+  return panel("Type your own", element("label", { for: "typed" }, "A string of this world's letters"), input, word, verdict, bars);
+}
+
+function lawOf(found, at) {
+  if (!found.probs) return [element("p", { class: "muted" }, found.why ?? "There is no oracle for a text alone.")];
+  const probs = found.probs[Math.min(at, found.probs.length - 1)];
+  const rows = probs.map((p, index) => ({ letter: found.answers[index] ?? String(index), p, index })).filter((row) => probs.length <= 40 || row.p > 0.002);
+  const picture = plot("the oracle's law of the next letter", { most: 560, height: 62 + 22 * rows.length, marginLeft: 70, marginRight: 46, marginBottom: 40,
+    x: { domain: [0, 1], label: "probability of what comes next" }, y: { label: null, domain: rows.map((r) => r.letter), tickSize: 0 },
+    marks: [Plot.barX(rows, { x: "p", y: "letter", fill: (r) => colour(r.index), rx: 2 }),
+      Plot.text(rows, { x: "p", y: "letter", text: (r) => r.p.toFixed(3), dx: 5, textAnchor: "start", fill: "currentColor" }), Plot.ruleX([0])] });
+  const list = element("span", { id: "law", class: "skip", "data-letters": found.row.length }, JSON.stringify(probs));
+  return [element("p", { class: "muted" }, `After letter ${at + 1} (choose another by a click):`), picture, list];
+}
+
+function gamePanel(facts, state, settings) {
+  const board = element("div", { id: "board" }), score = element("p", { id: "score", "aria-live": "polite" });
+  const rival = element("select", { id: "rival" }, element("option", { value: "" }, "the oracle alone"));
+  ask("/kept").then(({ kept }) => rival.append(...kept.filter((each) => each.world === state.name).map((each) =>
+    element("option", { value: each.name }, `the oracle and a kept ${each.model} (loss ${each.loss?.toFixed(3)})`)))).catch(() => {});
+  let game;
+  const begin = told(async () => {
+    const seed = Math.floor(Math.random() * 1e6), kept = rival.value;
+    const fresh = await view("world", { name: state.name, settings: JSON.stringify(settings), seed, examples: 1 });
+    const row = fresh.rows[0].slice(0, 40), text = joined(row, facts.letters);
+    const found = await (kept ? view("guess", { kept, text }) : view("predict", { name: state.name, settings: JSON.stringify(settings), text }));
+    if (!found.probs || found.probs.length < 3 || !facts.follows) {
+      board.replaceChildren(element("p", { class: "muted" }, "This world asks for one answer at the end: there is nothing to guess letter by letter."));
+      return;
+    }
+    game = { row, laws: found.probs, model: found.model, at: Math.min(3, row.length - 2), right: { you: 0, "the oracle": 0, "the model": 0 }, rounds: 0 };
+    score.textContent = "";
+    turn();
+  });
+  function turn() {
+    const done = game.rounds >= 10 || game.at >= game.row.length - 1;
+    board.replaceChildren(letters(game.row.slice(0, game.at + 1), facts.letters), done ? element("p", {}, "Finished.") : element("div", { class: "keys" },
+      ...facts.answers.map((letter, number) => element("button", { onclick: () => guess(number) }, letter)).slice(0, 30)));
+  }
+  function guess(number) {
+    const truth = game.row[game.at + 1], best = (law) => law.indexOf(Math.max(...law)), law = game.laws[game.at];
+    game.right.you += number === truth;
+    game.right["the oracle"] += best(law) === truth;
+    if (game.model) game.right["the model"] += best(game.model[game.at]) === truth;
+    game.rounds += 1; game.at += 1;
+    const players = Object.entries(game.right).filter(([who]) => game.model || who !== "the model").map(([who, right]) => `${who} ${right}`);
+    score.textContent = `Right: ${players.join(", ")}, of ${game.rounds}. It was ${facts.letters[truth]}; the oracle gave it ${(100 * law[truth]).toFixed(0)} %.`;
+    turn();
+  }
+  return panel("Guess the next letter", element("div", { class: "row" }, element("div", { class: "field" }, element("label", { for: "rival" }, "Against"), rival),
+    element("button", { id: "play", onclick: begin }, "Play ten rounds")), board, score);
+}
