@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.decoding._session.session import Session, Status
-from sandlab.decoding.decoders.base import Decoder, draw
-from sandlab.errors import integer
+from sandlab.decoding.decoders.base import draw
+from sandlab.decoding.decoders.rejection import Rejection
 from sandlab.registry import register
 
 __all__ = ["AdaptiveRejection"]
@@ -49,7 +48,7 @@ class Node:
 
 @register("decoders")
 @dataclass(frozen=True)
-class AdaptiveRejection(Decoder):
+class AdaptiveRejection(Rejection):
     """Rejection sampling that remembers what it has learnt is impossible: exactly p(s) ∝ 1[s ∈ A] p(s).
 
     With w(y) ≥ P(a word of A | y), 1 minus the probability of all refused continuations of y that were met so far, a
@@ -62,14 +61,6 @@ class AdaptiveRejection(Decoder):
 
     max_tries   a string that was thrown away so many times fails
     """
-
-    max_tries: int = 10_000
-    needs_verifier: ClassVar[bool] = True
-    law: ClassVar[str] = "the model given the language"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        integer("max_tries", self.max_tries, low=1)
 
     def run(self, session: Session) -> None:
         session.counters["strings_generated"] += 1
@@ -93,19 +84,13 @@ class AdaptiveRejection(Decoder):
         through = at_root | (session.uniform(members) * expected[members].to(members.device) < total)
         if total <= 0:
             through &= False
-        self._again(session, members[~through])
+        self.start_again(session, members[~through])
         goes = members[through]
         if not len(goes):
             return
         picked = draw(weights.expand(len(goes), -1), session.uniform(goes))
         expected[goes.cpu()] = node.alive[picked].cpu()
         session.append(goes, node.letters[picked], node.logprobs[picked])
-
-    def _again(self, session: Session, rows: Tensor) -> None:
-        session.erase(rows, session.prompt_lengths[rows])
-        over = session.counters["strings_generated"][rows] >= self.max_tries
-        session.finish(rows[over], Status.FAILED)
-        session.counters["strings_generated"][rows[~over]] += 1
 
 
 class _Trees:

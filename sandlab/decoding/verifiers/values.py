@@ -38,10 +38,7 @@ class Rollouts:
 
 @dataclass(frozen=True)
 class TrainedValue:
-    """V(s) as a network on activations, and its quality on rollouts that it has not seen: calibration and ROC.
-
-    bound   the largest V on those: values are at most 1 in any case
-    """
+    """V(s) as a network on activations, and its quality on rollouts that it has not seen: calibration and ROC."""
 
     network: ProbeNetwork
     point: str
@@ -139,12 +136,12 @@ def train_value(
     steps: int = 300,
     lr: float = 3e-3,
     weight_decay: float = 0.05,
-    held_out: float = 0.25,
+    held_out: float = 0.4,
 ) -> TrainedValue:
     """Fit V(s) to the outcomes of rollouts by cross-entropy on the activation `point` at the last token of s.
 
-    Cross-entropy is least for the conditional probability itself, so the value is calibrated where it fits; the weights
-    with the least loss on held-out strings are kept, and the quality is measured on those.
+    Cross-entropy is least for the conditional probability itself, so the value is calibrated where it fits. Of the
+    strings held out, one half chooses the weights (those with the least loss on it), the other measures the quality.
     """
     labels = rollouts.labels.to(generator.device)
     if set(labels.unique().tolist()) != {0, 1}:
@@ -153,14 +150,14 @@ def train_value(
         )
     features = last_features(generator, rollouts.prefixes, [point])[point].float()
     cut = round(held_out * len(labels))
-    # Prefixes of one string stand together: strings are held out whole, but for one at the border.
-    test, fit = slice(0, cut), slice(cut, None)
+    # Prefixes of one string stand together: strings are held out whole, but for one at each border.
+    test, choose, fit = slice(0, cut // 2), slice(cut // 2, cut), slice(cut, None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**31, (1,), generator=rng, device=rng.device)))
         network = ProbeNetwork(features.shape[1], layers, hidden).to(features.device)
     network.mean.copy_(features[fit].mean(0))
     network.deviation.copy_(features[fit].std(0).clamp(min=1e-6))
-    _descend(network, features[fit], labels[fit], features[test], labels[test], steps, lr, weight_decay)
+    _descend(network, features[fit], labels[fit], features[choose], labels[choose], steps, lr, weight_decay)
     scores = network.score(features[test]).cpu().numpy()
     quality = verifier_quality(scores, labels[test].cpu().numpy())
     return TrainedValue(network, point, quality, len(labels))

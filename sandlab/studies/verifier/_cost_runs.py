@@ -30,7 +30,7 @@ from sandlab.worlds.verifier.json_records import JsonRecords
 ALGORITHMS = ("walk", "value-guided", "backtracking", "best of n", "rejection")
 BUDGETS = (1, 2, 4, 8, 16)  # model evaluations over the length of one completion
 RECORDS = JsonRecords()
-Seen = tuple[tuple[int, ...], Hashable]
+Seen = dict[tuple[int, ...], list[Hashable]]  # prompt → what is looked at of its right strings
 
 
 class Words(Protocol):
@@ -72,6 +72,8 @@ class Settings:
     prompts    fresh prompts for each algorithm and budget
     rollouts   strings from which the value function learns
     repeated   for the distance to the target: so many prompts are completed `samples` times each
+    tries      for each sample of the target, whole strings at most: what is not right by then is left out
+    steps      of a walk at most, over the square of the tokens to be written: with exact values 2 on average
     """
 
     dyck: Experiment
@@ -82,6 +84,8 @@ class Settings:
     rollouts: int = 400
     repeated: int = 6
     samples: int = 100
+    tries: int = 64
+    steps: int = 20
     tasks: tuple[str, ...] = ("Dyck words", "test cases", "JSON records")
 
 
@@ -95,7 +99,7 @@ def records_experiment(seeds: int, steps: int, width: int, layers: int) -> Exper
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """Words of which 12 to 18 brackets are there, the last of several test cases, records from START alone.
+    """Words of which 18 to 24 brackets are there, the last of several test cases, records from START alone.
 
     A walk needs about as many steps as the square of what is to be written: all three are a few dozen tokens at most.
     """
@@ -104,7 +108,7 @@ def tasks(settings: Settings) -> list[Task]:
     every = [
         Task(
             "Dyck words", settings.dyck, dyck.UNFAMILIAR, dyck.LIMIT, dyck.LIMIT, _last_layer(settings.dyck),
-            lambda n, seed: dyck.draw_prompts(n, rng(seed, "cost prompts"), 12, 18), lambda string: tuple(string[:3]),
+            lambda n, seed: dyck.draw_prompts(n, rng(seed, "cost prompts"), 18, 24), lambda string: tuple(string[:3]),
         ),
         Task(
             "test cases", settings.append, cases, cases.length, 4 * cases.longest + 15, _last_layer(settings.append),
@@ -180,14 +184,13 @@ class CostJob:
     device: str
 
 
-def decoders(budget: int, horizon: int) -> dict[str, Decoder]:
-    """Each algorithm with what makes it spend about `budget` times a completion of at most `horizon` tokens.
+def decoders(budget: int, steps: int) -> dict[str, Decoder]:
+    """Each algorithm with what makes it spend about `budget` times a completion.
 
-    What is remembered costs nothing: the walk and value-guided sampling also end by their steps and tries. With exact
-    values a walk needs 2·H² steps on average, and ten times as many almost never.
+    What is remembered costs nothing: the walk and value-guided sampling also end by their steps and tries.
     """
     return {
-        "walk": VGB(children="sampled", remember=64, max_steps=20 * horizon**2),
+        "walk": VGB(children="sampled", remember=64, max_steps=steps),
         "value-guided": ValueGuided(children="sampled", max_tries=4 * budget, max_draws=50, remember=64),
         "backtracking": Backtracking(quota=4 * budget - 4, stride=4, threshold=0.3),
         "best of n": BestOfN(candidates=budget),
@@ -238,12 +241,12 @@ def measure(job: CostJob, model: Transformer) -> Curves:
     prompts = task.prompts(job.settings.prompts, job.seed + 1)
     length = _length(bench, prompts)
     repeated = [prompt for prompt in prompts[: job.settings.repeated] for _ in range(job.settings.samples)]
-    target, again = (
-        _summaries(bench, Rejection(max_tries=10**6), repeated, name, None) for name in ("target", "again")
-    )
+    rejection = Rejection(max_tries=job.settings.tries)
+    target, again = (_summaries(bench, rejection, repeated, name, None) for name in ("target", "again"))
+    steps = job.settings.steps * max(task.room(prompts)) ** 2
     points = []
     for budget in job.settings.budgets:
-        for name, decoder in decoders(budget, max(task.room(prompts))).items():
+        for name, decoder in decoders(budget, steps).items():
             most = None if name in ("backtracking", "best of n") else round(budget * length)
             right, run = bench.run(decoder, prompts, f"{name} {budget}", most)
             distance = float("nan")
@@ -279,23 +282,28 @@ def _length(bench: Bench, prompts: list[list[int]]) -> float:
     return float(np.mean([len(string) for string in run.strings]))
 
 
-def _summaries(bench: Bench, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> list[Seen]:
-    """(prompt, what is looked at) of the right strings."""
-    most = 64 * bench.task.limit if budget is None else budget
-    right, run = bench.run(decoder, prompts, stream, most)
-    pairs = zip(map(tuple, prompts), run.strings, right.tolist())
-    return [(prompt, bench.task.summary(string)) for prompt, string, good in pairs if good]
+def _summaries(bench: Bench, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> Seen:
+    """What is looked at of the right strings, prompt by prompt."""
+    right, run = bench.run(decoder, prompts, stream, budget)
+    seen: Seen = {tuple(prompt): [] for prompt in prompts}
+    for prompt, string, good in zip(prompts, run.strings, right.tolist()):
+        if good:
+            seen[tuple(prompt)].append(bench.task.summary(string))
+    return seen
 
 
-def _relative_distance(target: list[Seen], again: list[Seen], got: list[Seen]) -> float:
-    """Distance to the target over that of a sample of the target which is as small."""
-    # Rows of one prompt stand together: every k-th keeps all prompts.
-    kept = [again[place * len(again) // len(got)] for place in range(min(len(got), len(again)))]
+def _relative_distance(target: Seen, again: Seen, got: Seen) -> float:
+    """Distance to the target over that of a second sample of the target which is as small, both mean over prompts."""
+    met = [prompt for prompt in target if target[prompt] and again[prompt]]
+    if not met:
+        return float("nan")
+    ours = [_distance(target[prompt], got[prompt]) for prompt in met]
+    floor = [_distance(target[prompt], again[prompt][: len(got[prompt]) or None]) for prompt in met]
     # Two small samples may agree by chance: their distance is at least that of one string.
-    return _distance(target, got) / max(_distance(target, kept or again), 1 / max(len(again), 1))
+    return float(np.mean(ours) / max(np.mean(floor), 1 / max(map(len, again.values()))))
 
 
-def _distance(first: list[Seen], second: list[Seen]) -> float:
+def _distance(first: list[Hashable], second: list[Hashable]) -> float:
     """Total variation of two samples; 1 where one is empty."""
     if not first or not second:
         return 1.0
@@ -309,6 +317,8 @@ def collect_curves(settings: Settings, lab: Lab) -> dict[str, list[Curves]]:
     for task in tasks(settings):
         runs = lab.train(task.experiment, label=f"models of {task.name}", weights=True)
         models: list[Any] = [runs.model(task.experiment.model, index) for index in range(len(runs))]
-        jobs = [CostJob(settings, task.name, seed, lab.device) for seed in runs.seeds]
+        # A job is the same whatever else is measured.
+        own = replace(settings, tasks=(task.name,))
+        jobs = [CostJob(own, task.name, seed, lab.device) for seed in runs.seeds]
         found[task.name] = lab.map(measure, jobs, given=models, label=task.name)
     return found
