@@ -29,9 +29,11 @@ def world_picture(world: Any) -> bytes | None:
             batch = sl.worlds.Batch(batch.inputs.flatten(0, 1), batch.targets.flatten(), batch.mask.flatten())
         return _points(batch) if batch.inputs.ndim == 2 else _images(batch)
     entropy = _entropy(world)
+    certain = entropy is not None and entropy.max() < 1e-6  # an empty panel would say less than a word
+    entropy = None if certain else entropy
     figure, axes = figures.new(columns=1 if entropy is None else 2, width=4.6, height=2.9)
-    tokens = batch.inputs[:, :LETTERS].numpy()
-    figures.heatmap(axes[0], tokens, title="examples", x="position", y="example", bar=False)
+    tokens, title = batch.inputs[:, :LETTERS].numpy(), "examples; every answer is certain" if certain else "examples"
+    figures.heatmap(axes[0], tokens, title=title, x="position", y="example", bar=False)
     if entropy is not None:
         axes[1].plot(np.arange(len(entropy)), entropy)
         axes[1].set(title="best prediction", xlabel="position", ylabel="mean uncertainty (nats)", ylim=(0, None))
@@ -331,7 +333,7 @@ def circuit_picture(name: str) -> bytes | None:
     panels = panels[:8]
     figure, axes = figures.new(columns=min(4, len(panels)), rows=(len(panels) + 3) // 4, width=2.5, height=2.5)
     for axis, (title, pattern) in zip(axes, panels):
-        figures.heatmap(axis, pattern.detach().numpy(), title=title, low=0.0, high=1.0, bar=False)
+        figures.heatmap(axis, pattern.detach().numpy(), title=title, x="key", y="query", low=0.0, high=1.0, bar=False)
         axis.title.set_fontsize(9)
     for axis in axes[len(panels) :]:
         axis.remove()

@@ -1,28 +1,108 @@
-"""What the generated pages of studies show of recorded results."""
+"""What the generated pages show: recorded results, options with their meaning, an example for everything."""
 
 from __future__ import annotations
+
+import ast
 
 import pytest
 
 import sandlab as sl
+from sandlab.cli import call
+from sandlab.cli.explain import parameter_names, parameter_texts, split_parameters
+
+KINDS = ("models", "circuits", "lenses", "decoders")
 
 
 @pytest.fixture(scope="module")
-def pages(docs):
-    return docs("pages")
+def studies(docs):
+    return docs("study_pages")
 
 
-def test_the_tables_of_a_study_stand_on_its_page_with_the_published_numbers(pages):
-    page = pages._study_page(sl.get("studies", "verifier/forced-backtracking"))
+@pytest.fixture(scope="module")
+def snippets(docs):
+    return docs("snippets")
+
+
+def test_the_tables_of_a_study_stand_on_its_page_with_the_published_numbers(studies):
+    page = studies.study_page(sl.get("studies", "verifier/forced-backtracking"))
     full = page.split("## Results, full")[1]
     assert "| setting | accuracy | published |" in full and "| 0.790 |" in full
     assert "Computed 20" in full
 
 
-def test_long_tables_are_folded_and_cells_cannot_break_them(pages):
+def test_long_tables_are_folded_and_cells_cannot_break_them(studies):
     rows = [{"a": 0.123456, "b": "x | y < [z"}, {"a": None, "c": True}]
-    assert pages._table("few", rows) == (
+    assert studies.table("few", rows) == (
         '<details open markdown="1">\n<summary>few (2 rows)</summary>\n\n'
         "| a | b | c |\n| --- | --- | --- |\n| 0.1235 | x \\| y &lt; &#91;z |  |\n|  |  | True |\n\n</details>"
     )
-    assert pages._table("many", rows * 20).startswith('<details markdown="1">')
+    assert studies.table("many", rows * 20).startswith('<details markdown="1">')
+
+
+def test_every_chapter_of_studies_belongs_to_a_source(studies):
+    chapters = [chapter for members in studies.DOCUMENTS.values() for chapter in members]
+    assert len(studies.DOCUMENTS) == 5 and len(chapters) == len(set(chapters))
+    assert {name.partition("/")[0] for name in sl.names("studies")} <= set(chapters)
+
+
+def test_a_source_page_shows_statement_theirs_ours_verdict_status_and_command(studies):
+    page = studies.source_page("verifier", ["verifier/forced-backtracking"])
+    assert "| statement | published | here | verdict | status |" in page
+    assert "sandlab run verifier/forced-backtracking" in page and ("current" in page or "stale" in page)
+    finding = studies.runs_of("verifier/forced-backtracking")[-1].findings[0]
+    assert f"{finding.mean:.4g}" in page
+
+
+@pytest.mark.parametrize("name", sl.names("models"))
+def test_every_option_of_every_model_is_explained_on_its_page_and_by_show(name, docs, capsys):
+    model = sl.get("models", name)
+    texts = parameter_texts(model)
+    assert set(texts) == set(parameter_names(model))
+    page = docs("thing_pages").parameters(model)
+    assert page.count("\n| `") == len(texts) and "| what it is |" in page
+    assert call(["show", name]) == 0
+    assert "what it is" in capsys.readouterr().out
+
+
+def test_two_columns_of_a_docstring_are_told_apart_from_its_text():
+    columns = "vocab, length   tokens; positions\nwidth           numbers; depth is as in\n                the source"
+    text = f"What it does.\n\n{columns}\n\nMore."
+    rest, found = split_parameters(text, ["vocab", "length", "width", "depth"])
+    assert rest == "What it does.\n\n\nMore."
+    assert found["vocab"] == "tokens" and found["length"] == "positions"
+    assert found["width"] == "numbers; depth is as in the source" and found["depth"] == "depth is as in the source"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_has_an_example(snippets, kind):
+    for name in sl.names(kind):
+        found = snippets.snippet(kind, name, sl.get(kind, name))
+        assert found is not None, f"{kind}/{name}: no example by hand and no test that calls it"
+        ast.parse(found.code)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_written_by_hand_run(snippets, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in sl.names(kind):
+        found = snippets.snippet(kind, name, sl.get(kind, name))
+        if not found.test:
+            exec(compile(found.code, f"{kind}/{name}", "exec", dont_inherit=True), {})
+
+
+def test_an_example_from_a_test_runs_with_the_helpers_that_it_needs(snippets):
+    found = snippets.snippet("lenses", "head-lag-mass", sl.get("lenses", "head-lag-mass"))
+    assert found.test.startswith("tests/lenses/")
+    exec(compile(found.code, found.test, "exec", dont_inherit=True), {})
+
+
+def test_formulas_become_pictures_and_code_stays(docs):
+    formulas = docs("formulas")
+    page = formulas.with_formulas(
+        "A rate $\\frac{1}{n}$ and `$x$`.\n\n```sh\necho $HOME $PATH\n```\n\n$$\\sum_i x_i$$\n"
+    )
+    assert page.count("<svg") == 2 and "`$x$`" in page and "echo $HOME $PATH" in page
+    assert 'aria-label="\\frac{1}{n}"' in page
+    assert formulas.with_subscripts("<p>q_{t−1}, e^{x_{i}}</p><code>a_{b}</code>") == (
+        "<p>q<sub>t−1</sub>, e<sup>x<sub>i</sub></sup></p><code>a_{b}</code>"
+    )
