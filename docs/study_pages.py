@@ -14,7 +14,7 @@ from formulas import subscripts
 from thing_pages import by_chapter, cell, prose, title_of
 
 import sandlab as sl
-from sandlab.lab._report.ledger import definition, former
+from sandlab.lab._report.ledger import Entry, definition, former, removed
 from sandlab.lab._report.published import PublishedRun, command, ledger, published
 
 DOCS = Path(__file__).parent
@@ -84,19 +84,25 @@ def _note(finding: Any) -> str:
 
 
 def _former(study: Any) -> str:
-    """Verdicts that claims had before their quantity or their interval was changed."""
-    rows = []
+    """Verdicts that claims had before their quantity or their interval was changed, or before they were removed."""
+    history = ledger()
+    told = [(entry, "removed: ") for entry in removed(history, study.name, [claim.id for claim in study.claims])]
     for claim in study.claims:
-        for entry in former(ledger(claim.id), definition(claim.quantity, str(claim.relation))):
-            day = time.strftime("%Y-%m-%d", time.gmtime(entry.date))
-            asked, short = f"{cell(entry.quantity)} {cell(entry.relation)}", claim.id.rpartition(".")[2]
-            ours = f"{entry.mean:.4g} [{entry.low:.4g}, {entry.high:.4g}], {entry.seeds}"
-            rows.append(f"| `{short}` | {day} | {entry.preset} | {asked} | {MARKS[entry.verdict]} {ours} |")
+        own = [entry for entry in history if entry.claim == claim.id]
+        told += [(entry, "") for entry in former(own, definition(claim.quantity, str(claim.relation)))]
+    rows = [_former_row(entry, mark) for entry, mark in told]
     if not rows:
         return ""
     head = "| claim | date | preset | was asked for | was found |\n|---|---|---|---|---|\n"
     summary_line = f"<summary>Former wordings and their verdicts ({len(rows)})</summary>"
     return f'<details markdown="1">\n{summary_line}\n\n{head}' + "\n".join(rows) + "\n\n</details>"
+
+
+def _former_row(entry: Entry, mark: str) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(entry.date))
+    asked, short = f"{cell(entry.quantity)} {cell(entry.relation)}", entry.claim.rpartition(".")[2]
+    ours = f"{entry.mean:.4g} [{entry.low:.4g}, {entry.high:.4g}], {entry.seeds}"
+    return f"| {mark}`{short}` | {day} | {entry.preset} | {asked} | {MARKS[entry.verdict]} {ours} |"
 
 
 def figure_files(study: Any, run: PublishedRun) -> list[Path]:

@@ -26,7 +26,10 @@ def claims(
     names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies; all when left out.")] = None,
     history: Annotated[str, typer.Option(metavar="CLAIM", help="Every verdict that was published for a claim.")] = "",
     stale: Annotated[bool, typer.Option("--stale", help="Only verdicts whose code or settings have changed.")] = False,
-    idle: Annotated[bool, typer.Option("--idle", help="Run each null and list claims that hold there.")] = False,
+    idle: Annotated[
+        bool,
+        typer.Option("--idle", help="Claims that hold on their null; runs nulls not recorded."),
+    ] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> int:
@@ -120,15 +123,21 @@ def _show_history(claim: str, as_json: bool) -> int:
 
 
 def _show_idle(chosen: list[str], store: Path | None, as_json: bool) -> int:
-    """Judge each study on its null: a claim that holds there says nothing about the effect, and gives exit code 1."""
+    """Judge each study on its null: a claim that holds there says nothing about the effect, and gives exit code 1.
+
+    Nulls that are recorded and current are read; the others are run.
+    """
+    from sandlab.lab._report.published import null_findings
     from sandlab.lab.run import run
     from sandlab.registry import get
 
     rows = []
     for name in chosen:
-        if "null" in get("studies", name).presets:
-            report = run(name, "null", store=store, on="processes")
-            rows += [finding.as_dict() for finding in report.findings if finding.verdict == "holds" and finding.held]
+        study = get("studies", name)
+        if "null" in study.presets:
+            recorded = null_findings(study)
+            findings = run(name, "null", store=store, on="processes").findings if recorded is None else recorded
+            rows += [finding.as_dict() for finding in findings if finding.verdict == "holds" and finding.held]
     _print(rows, as_json, f"{len(rows)} idle claims" if rows else "no idle claims")
     return 1 if rows else 0
 

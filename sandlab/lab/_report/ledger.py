@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sandlab.lab._store.plain import Facts, plain
 
-__all__ = ["LEDGER", "Entry", "append", "definition", "entries", "former", "read"]
+__all__ = ["LEDGER", "Entry", "append", "definition", "entries", "former", "read", "removed"]
 
 LEDGER = "ledger.jsonl"
 
@@ -104,6 +104,14 @@ def former(history: Sequence[Entry], current: str) -> list[Entry]:
     return sorted(last.values(), key=lambda each: each.date)
 
 
+def removed(history: Sequence[Entry], study: str, kept: Iterable[str]) -> list[Entry]:
+    """The last verdict, by preset and wording, of claims that a study no longer makes."""
+    gone = [each for each in history if each.claim.startswith(f"{study}.") and each.claim not in set(kept)]
+    last = {(each.claim, each.definition, each.preset): each for each in gone}
+    return sorted(last.values(), key=lambda each: each.date)
+
+
 def _entry(row: Facts) -> Entry:
     numbers = {name: float(row[name]) for name in ("mean", "low", "high", "date")}
-    return Entry(**{**row, **numbers})
+    # The oldest lines were hashed before capitals and full stops were left out: the words themselves decide.
+    return Entry(**{**row, **numbers, "definition": definition(row["quantity"], row["relation"])})

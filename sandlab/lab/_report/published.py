@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._exec.sources import PACKAGE
-from sandlab.lab._report.ledger import LEDGER, Entry, read
+from sandlab.lab._report.ledger import LEDGER, Entry, definition, read
 from sandlab.lab._store.plain import Facts, Json, plain
 from sandlab.lab.run import collect_version
 from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
+from sandlab.studies.study import Study
 
-__all__ = ["PublishedRun", "ledger", "published", "results_folder"]
+__all__ = ["PublishedRun", "ledger", "null_findings", "published", "results_folder"]
 
 
 def results_folder() -> Path:
@@ -68,6 +70,12 @@ class PublishedRun:
         return "current" if same_settings and collect_version(study, config) == self.about["collect"] else "stale"
 
     @property
+    def unmeasured(self) -> list[str]:
+        """Claims about which the run says nothing."""
+        tables = self._read("tables.json") or {}
+        return [str(row["claim"]) for row in tables.get("not measured", [])]
+
+    @property
     def reduced(self) -> list[str]:
         """Where the preset is smaller than the source's size."""
         reductions: list[str] = get("studies", self.study).reductions(self.preset)
@@ -94,6 +102,17 @@ def last_published(study: str) -> dict[str, tuple[PublishedRun, Finding]]:
         if run.preset != "null":
             found |= {finding.claim: (run, finding) for finding in run.findings}
     return found
+
+
+def null_findings(study: Study[Any], folder: Path | None = None) -> list[Finding] | None:
+    """What was recorded on the study's null; None when it must be run: not recorded, stale, or other claims."""
+    for run in published(study.name, folder):
+        if run.preset == "null" and run.status == "current":
+            asked = {claim.id: definition(claim.quantity, str(claim.relation)) for claim in study.due("null")}
+            told = {each.claim: definition(each.quantity, each.relation) for each in run.findings}
+            told |= {claim: asked.get(claim, "") for claim in run.unmeasured}
+            return run.findings if all(told.get(claim) == words for claim, words in asked.items()) else None
+    return None
 
 
 def command(study: str, preset: str, device: str = "cpu") -> str:
