@@ -60,8 +60,9 @@ def _guard(
     function: Callable[..., Any], name: str, skip: int = 0, owner: type | None = None, values: bool = True
 ) -> Callable[..., Any]:
     signature = inspect.signature(function)
-    # Circuits are written out by position, machines by state: what is far too large is refused before that begins.
-    most = {"length": 2**22} if owner is None else {"positions": 2**16}
+    # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
+    # before that begins. (How many bytes a model needs is known, and said, by `sized`.)
+    most = {"positions": 2**16, "heads": 2**16} | ({} if name.endswith("Config") else {"length": 2**22})
     plan: list[tuple[str, Any, bool]] = []
 
     @functools.wraps(function)
@@ -212,7 +213,7 @@ def sized(name: str, most: int | None = None) -> Iterator[None]:
     try:
         with Watch():
             yield
-    except (RuntimeError, MemoryError) as problem:
+    except (RuntimeError, MemoryError, OverflowError) as problem:
         text = str(problem)
         if isinstance(problem, MemoryError) or any(words in text for words in _NO_ROOM):  # small each, large together
             raise BadInput(f"{name} is too large for this machine{_size_in(text)}") from problem
