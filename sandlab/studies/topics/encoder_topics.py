@@ -32,7 +32,7 @@ from sandlab.figures import COLOURS, heatmap, new
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.lenses.topics.report import cosines
 from sandlab.models.topics.encoder import MaskedEncoderConfig
-from sandlab.studies.claims import Mean
+from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
 from sandlab.studies.topics._encoders import (
@@ -222,6 +222,20 @@ def training_makes_it(results: Results) -> np.ndarray:
     """
     gap = results.ratios("trained") - results.ratios("untrained")
     return gap[:, 0, :, MEASURES.index("attention")].mean(1)
+
+
+@study.claim(Mean(below=1.0), at="Table 2.3", paper="0.998 to 1.002")
+def control_is_flat(results: Results) -> np.ndarray:
+    """In the untrained encoder attention is the same within topics and between them, and no embeddings are alike.
+
+    Larger of |attention ratio − 1|/0.02 and |mean cosine|/0.02, over thresholds and kinds of pairs, one topic per
+    word; refused where training changed nothing.
+    """
+    if training_makes_it(results).mean() <= 0:
+        raise NotMeasured("training changed nothing: there is nothing to be a control of")
+    attention = np.abs(results.ratios("untrained")[:, 0, :, MEASURES.index("attention")] - 1).max(1)
+    cosine = np.abs(results.reports["untrained"][:, 0, :, MEASURES.index("cosine")]).max((1, 2))
+    return np.maximum(attention, cosine) / 0.02
 
 
 @study.claim(Mean(below=0.0), at="Table 2.3", paper="−0.07 to −0.19")

@@ -113,6 +113,18 @@ def test_a_small_rate_of_sgd_has_structure_that_is_only_small() -> None:
     assert found.same < 0.01 and found.auc > 0.99
 
 
+@pytest.mark.slow
+def test_sgd_at_that_rate_learns_no_topical_attention() -> None:
+    """What the source calls failed runs: after 3000 steps all three averages are still the same."""
+    world = LDATopics(last=48)
+    with seeded(0):
+        model = OneLayerTopics(vocab=101, read=48, std=0.01)
+    train(model, world, steps=3000, batch_size=40, rng=rng(10), lr=0.01, optimizer="sgd", progress=False)
+    words = world.sample(300, rng=rng(11)).truth["words"]
+    found = attention_by_topic(model.double(), words, 10, reference=100.0)
+    assert (found.same_word, found.same_topic, found.different) == pytest.approx([0.01] * 3, rel=0.01)
+
+
 def test_keys_that_show_the_mask_belong_to_the_normalisers() -> None:
     s = MaskedStatistics()
     with_mask, without = (normalisers(s, np.ones(1), np.ones(1), mask=mask)[0] for mask in (True, False))
