@@ -43,6 +43,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 _GAME: dict[str, Callable[[str], Any]] = {
@@ -159,7 +160,7 @@ def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool
         return JSONResponse({"error": "this server answers to its own address only"}, 421)
     if origin is not None and origin != f"http://{host}":
         return JSONResponse({"error": "another page may not ask"}, 403)
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and not _followed(request):
         return JSONResponse({"error": "another page may not ask"}, 403)
     shared = request.url.path.startswith("/static/")
     if request.method not in ("GET", "HEAD") or (private and not shared):
@@ -167,6 +168,12 @@ def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool
         if not secrets.compare_digest(given.encode(), token.encode()):
             return JSONResponse({"error": "a change needs the token of the page"}, 403)
     return None
+
+
+def _followed(request: Request) -> bool:
+    """A link to the page was followed, such as one of the static report: the page opens, its finder cannot read it."""
+    kind = (request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest"))
+    return request.method == "GET" and request.url.path == "/" and kind == ("navigate", "document")
 
 
 def _arguments(view: str, request: Request) -> dict[str, Any]:

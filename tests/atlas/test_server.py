@@ -137,6 +137,15 @@ def test_another_page_can_neither_read_nor_change(client: TestClient, headers: d
     assert changed.status_code == (400 if code == 200 else code)
 
 
+def test_a_link_from_elsewhere_opens_the_page_and_nothing_else(client: TestClient) -> None:
+    followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    answer = client.get("/", headers=followed)
+    assert answer.status_code == 200 and answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert client.get("/api/worlds", headers=followed).status_code == 403
+    assert client.post("/", headers=followed).status_code == 403
+    assert client.get("/", headers={**followed, "Sec-Fetch-Dest": "iframe"}).status_code == 403
+
+
 def test_a_change_needs_the_token(client: TestClient) -> None:
     for headers in ({}, {"X-Sandlab-Token": "wrong"}):
         assert client.post("/jobs", json={"kind": "run"}, headers=headers).status_code == 403

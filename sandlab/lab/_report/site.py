@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 from sandlab.errors import BadInput
 from sandlab.lab._report.html import Markup, element, page, prose, table
@@ -63,6 +64,12 @@ def _study_page(record: Record, report: Report) -> str:
         *(part for name, rows in report.tables.items() if rows for part in _rows(name, rows)),
         element("h2", "How to run it again"),
         element("pre", _command(report)),
+        element(
+            "p",
+            "While `sandlab serve` runs: ",
+            element("a", "its claims in the atlas", href=_in_atlas(report)),
+            class_="quiet",
+        ),
         element("h2", "Configuration"),
         _facts(about["config"]["fields"]),
         element("h2", "Environment"),
@@ -117,6 +124,11 @@ def _command(report: Report) -> str:
     if report.about["device"] != "cpu":
         command += f" --device {report.about['device']}"
     return command
+
+
+def _in_atlas(report: Report) -> str:
+    """The study's claims on the live page, at the address that `sandlab serve` takes when none is given."""
+    return f"http://127.0.0.1:8000/#/claims?words={quote(report.study, safe='')}."
 
 
 def _picture(path: Path) -> Markup:
