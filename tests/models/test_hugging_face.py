@@ -16,8 +16,8 @@ from sandlab.models.hugging_face import export_hugging_face
 
 transformers = pytest.importorskip("transformers")
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
-from pictures import CIRCUITS  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parent))
+from circuit_instances import INSTANCES, PARTS  # noqa: E402
 
 MODELS = {
     "transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="sinusoidal"),
@@ -33,15 +33,22 @@ def reloaded(model: Model, folder: Path) -> torch.nn.Module:
     return transformers.AutoModelForCausalLM.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("name", list(CIRCUITS))
+def test_every_registered_circuit_is_tried_or_known_to_be_a_part() -> None:
+    assert sorted({*INSTANCES, *PARTS}) == sl.names("circuits") and not set(INSTANCES) & set(PARTS)
+
+
+@pytest.mark.parametrize("name", list(INSTANCES))
 def test_every_circuit_comes_back_with_its_logits(name: str, tmp_path: Path) -> None:
-    made = CIRCUITS[name]()
-    if not (isinstance(made, tuple) and isinstance(made[0], Model)):
-        pytest.skip(f"{name} is no model by itself")
-    model, inputs = made
+    model, inputs = INSTANCES[name]()
+    assert isinstance(model, Model)
     with torch.no_grad():
         twin = reloaded(model, tmp_path / name)
         torch.testing.assert_close(twin(inputs).logits, model(inputs), rtol=0, atol=1e-5)
+
+
+def test_a_part_of_circuits_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="takes a model of SandLab, got Network"):
+        export_hugging_face(sl.circuits.step_up(), tmp_path)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
