@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from sandlab.decoding.generators._row_cache import RowCache, beside
 from sandlab.decoding.generators.base import Generator
 from sandlab.decoding.generators.neural import CachedGenerator, _at
 from sandlab.errors import BadInput, choice
@@ -163,8 +164,27 @@ class HuggingFaceGenerator(CachedGenerator):
         self.cached = self.cache_works and (self.window is None or capacity <= self.window)
         super().start(strings, capacity)
 
-    def _open(self, strings: int, capacity: int) -> _RowCache:
-        return _RowCache(strings, capacity, self.device)
+    @torch.no_grad()
+    def next_logprobs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Float[Tensor, "row vocab"]:
+        # One token more for all rows, nothing to watch: on small models the bookkeeping is felt beside the pass.
+        if self.cached and not self.points and self._grown_by_one(tokens, lengths, rows):
+            return self._step(tokens, lengths)
+        return super().next_logprobs(tokens, lengths, rows)
+
+    def _step(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Every row reads its last token; what stood in their place is replaced, not written over."""
+        place = int(lengths[0]) - 1
+        newest, starts = tokens[:, place : place + 1], lengths - 1
+        self.evaluations += len(tokens)
+        logits, _ = self._run(self.cache, newest, starts, torch.zeros_like(lengths))
+        logits = logits.float()
+        self.last_logprobs = logits.log_softmax(-1)
+        self.last_normaliser = logits[:, 0] - self.last_logprobs[:, 0]
+        self.read_tokens[:, place : place + 1], self.read_lengths = newest, lengths.clone()
+        return self.last_logprobs
+
+    def _open(self, strings: int, capacity: int) -> RowCache:
+        return RowCache(strings, capacity, self.device)
 
     @torch.no_grad()
     def _run(self, cache: Any, chunk: Tensor, starts: Tensor, last: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
@@ -216,7 +236,7 @@ class HuggingFaceGenerator(CachedGenerator):
             input_ids=ends.unsqueeze(0),
             position_ids=places.unsqueeze(0),
             attention_mask=mask[None, None],
-            past_key_values=_beside(self.cache, int(rows[0]), known),
+            past_key_values=beside(self.cache, int(rows[0]), known),
             use_cache=True,
             output_hidden_states=True,
             **self._positions_wanted(torch.zeros(1, dtype=torch.long, device=self.device)),
@@ -298,91 +318,3 @@ class HuggingFaceGenerator(CachedGenerator):
         finally:
             self.points = points
         return True
-
-
-class _RowCache:
-    """One buffer of keys and one of values per layer; the tokens being read stand at `places` of their rows."""
-
-    def __init__(self, rows: int, capacity: int, device: torch.device) -> None:
-        self.rows, self.capacity, self.device = rows, capacity, device
-        self.places: Int[Tensor, "row new"] = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        self.reach = 0
-        self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
-        self.texts = torch.zeros(rows, capacity, dtype=torch.long, device=device)
-        self.slots: list[_RowSlot] = []
-        self.shown: Any = None
-        self.aligned = False
-
-    def select(self, rows: Int[Tensor, "chosen"]) -> _RowCache:
-        chosen = _RowCache(len(rows), self.capacity, self.device)
-        chosen.texts = self.texts[rows]
-        chosen.slots = [_RowSlot(chosen, slot.keys[rows], slot.values[rows]) for slot in self.slots]
-        return chosen
-
-    def for_transformers(self) -> Any:
-        if self.shown is None:
-            self.shown = _for_transformers(
-                lambda layer, keys, values: self.slot(layer, keys, values).extend(keys, values),
-                lambda: (self.reach - self.places.shape[1], self.reach),
-            )
-        return self.shown
-
-    def slot(self, layer: int, keys: Tensor, values: Tensor) -> _RowSlot:
-        while len(self.slots) <= layer:
-            shape = (self.rows, keys.shape[1], self.capacity)
-            self.slots.append(
-                _RowSlot(self, keys.new_zeros(*shape, keys.shape[-1]), values.new_zeros(*shape, values.shape[-1]))
-            )
-        return self.slots[layer]
-
-
-class _RowSlot:
-    def __init__(self, cache: _RowCache, keys: Float[Tensor, "row head place dim"], values: Tensor) -> None:
-        self.cache, self.keys, self.values = cache, keys, values
-
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the new keys and values at their rows' places; everything up to the furthest place is handed back."""
-        reach = self.cache.reach
-        if self.cache.aligned:
-            self.keys[:, :, reach - keys.shape[2] : reach] = keys
-            self.values[:, :, reach - keys.shape[2] : reach] = values
-        else:
-            index = self.cache.places[:, None, :, None]
-            self.keys.scatter_(2, index.expand_as(keys), keys)
-            self.values.scatter_(2, index.expand_as(values), values)
-        return self.keys[:, :, :reach], self.values[:, :, :reach]
-
-
-def _beside(cache: _RowCache, row: int, known: int) -> Any:
-    """A cache that shows one row's first tokens and then whatever is being read, and keeps nothing."""
-
-    def extend(layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        slot = cache.slots[layer]
-        before = slot.keys[row : row + 1, :, :known], slot.values[row : row + 1, :, :known]
-        return torch.cat([before[0], keys], 2), torch.cat([before[1], values], 2)
-
-    return _for_transformers(extend, lambda: (known, known))
-
-
-def _for_transformers(
-    extend: Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]], reach: Callable[[], tuple[int, int]]
-) -> Any:
-    """What the library calls: `update` per layer; lengths are only asked for masks."""
-    from transformers.cache_utils import Cache
-
-    class Rows(Cache):
-        def __init__(self) -> None:
-            super().__init__(layers=[])
-
-        def update(
-            self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object
-        ) -> tuple[Tensor, Tensor]:
-            return extend(layer_idx, key_states, value_states)
-
-        def get_seq_length(self, layer_idx: int = 0) -> int:
-            return reach()[0]
-
-        def get_mask_sizes(self, query_length: Any, layer_idx: int = 0) -> tuple[int, int]:
-            return reach()[1], 0
-
-    return Rows()
