@@ -28,14 +28,16 @@ def main(arguments: list[str]) -> None:
     from sandlab.learning.training import train
     from sandlab.models.base import build
     from sandlab.random import rng
+    from sandlab.registry import names
 
     signal.signal(signal.SIGTERM, _stop)
     asked = json.loads(arguments[0])
     folder = Path(asked["folder"])
     folder.mkdir(parents=True, exist_ok=True)
+    names("worlds")  # plug-ins too, while files are open to them
+    close_files(readable_roots(), [folder])
     world = make_world(asked["world"], asked["settings"])
     config = model_config(world, asked["model"], asked["options"])
-    close_files(readable_roots(), [folder])
     steps, seeds = int(asked["steps"]), int(asked["seeds"])
     experiment = Experiment(world, config, Training(steps, 32, float(asked["lr"]), eval_examples=256), seeds)
     levels = _levels(experiment)

@@ -20,7 +20,7 @@ from sandlab.errors import BadInput, integer
 __all__ = ["VIEWS"]
 
 MOST_LETTERS, MOST_EXAMPLES = 400, 24
-ON_FILES = ("contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
+ON_FILES = ("aligned-text", "contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
 Json = dict[str, Any]
 
 

@@ -106,7 +106,7 @@ def test_a_machine_is_never_read_from_a_file(client: TestClient, secret: Path, a
     assert answer.status_code == 400 and "opens no files" in answer.json()["error"]
 
 
-@pytest.mark.parametrize("world", ["masked-text", "topic-text", "contrastive-pairs"])
+@pytest.mark.parametrize("world", ["aligned-text", "masked-text", "topic-text", "contrastive-pairs"])
 def test_worlds_and_models_of_files_are_not_for_pages(client: TestClient, secret: Path, world: str) -> None:
     settings = f'{{"path": "{secret}", "paths": "{secret}"}}'
     assert client.get("/api/world", params={"name": world, "settings": settings}).status_code == 400

@@ -154,10 +154,9 @@ def test_a_change_needs_the_token(client: TestClient) -> None:
 
 
 def test_an_address_that_others_reach_shows_nothing_without_the_token() -> None:
-    app = create_app(token="s" * 20, private=True, workers=1)
-    with TestClient(app) as client:
-        assert client.get("/").status_code == 403 and client.get("/api/worlds").status_code == 403
-        assert client.get("/", params={"token": "s" * 20}).status_code == 200
+    client = TestClient(create_app(token="s" * 20, private=True))
+    assert client.get("/").status_code == 403 and client.get("/api/worlds").status_code == 403
+    assert client.get("/", params={"token": "s" * 20}).status_code == 200
 
 
 def test_headers_allow_nothing_from_elsewhere(client: TestClient) -> None:
