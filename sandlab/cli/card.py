@@ -34,16 +34,17 @@ def card(
 ) -> int:
     """Train an architecture on a fixed battery with exact truth, and say what it can do and where it breaks.
 
-    Markov chains and bigrams in context, recall, copying, flip-flops and their tails, parity, groups, brackets,
-    majority, counting, facts; and words two and four times as long as those it was trained on. Beside it stand the
-    recorded cards of the built-in models, or those trained --against it. The same command goes on where one stopped.
+    Markov chains, bigrams and regression in context, recall, copying, flip-flops and their tails, parity, groups,
+    brackets, majority, counting, LEGO, facts; and words two and four times as long as those it was trained on. Beside
+    it stand the recorded cards of the built-in models, or those trained --against it. The same command goes on where
+    one stopped.
     """
     from sandlab.cli.screen import print_json, print_table
     from sandlab.cli.settings import pairs
     from sandlab.cli.studies import OUT_OF_TIME, seconds
     from sandlab.errors import choice, integer
     from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded, size_of
-    from sandlab.lab._card.page import table, write_card
+    from sandlab.lab._card.page import facts_per_parameter, table, write_card
     from sandlab.lab._exec.executors import executor
     from sandlab.lab._store.store import Store
     from sandlab.lab.laboratory import Laboratory
@@ -76,7 +77,9 @@ def card(
         print_table(
             head, table([made[0], *others]), f"{made[0].model}: battery {made[0].battery}, {size}, {seeds} seeds"
         )
-        print(f"{time.monotonic() - start:.0f} s. The card: {page}")
+        held = facts_per_parameter(made[0])
+        told = f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
+        print(f"{time.monotonic() - start:.0f} s{told}. The card: {page}")
     if made[0].left_out:
         print(f"left out for lack of time: {', '.join(made[0].left_out)}; the same command goes on from there")
         return OUT_OF_TIME

@@ -14,11 +14,15 @@ import numpy as np
 from sandlab import figures
 from sandlab.lab._card.battery import tasks
 from sandlab.lab._card.measure import Card, Row
+from sandlab.worlds.knowledge.facts import FactRecall
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "table", "write_card"]
+__all__ = ["draw", "facts_per_parameter", "table", "write_card"]
+
+_SHADES = ("#0b3954", "#4d7c99", "#8fb3c9", "#c3d9e6")
 
 
 def tests_of(cards: Sequence[Card]) -> list[tuple[str, str]]:
@@ -29,65 +33,87 @@ def tests_of(cards: Sequence[Card]) -> list[tuple[str, str]]:
 
 
 def draw(cards: Sequence[Card]) -> Figure:
-    """Scores of every test: the card's own as bars with the seeds as dots, beside the others as a heat map."""
-    tests = tests_of(cards)
-    with figures.style():
-        from matplotlib import pyplot
+    """Scores of every test: the card's own as bars with the seeds as dots, beside the others as a heat map.
 
-        ratios = (1.25, 0.26 * len(cards) + 0.25)[: len(cards)]
-        size = (9.6 if len(cards) > 1 else 7.0, 0.27 * len(tests) + 1.5)
-        figure, axes = pyplot.subplots(1, min(2, len(cards)), figsize=size, squeeze=False, width_ratios=ratios)
-        _bars(axes[0, 0], cards[0], tests)
-        if len(cards) > 1:
-            _map(axes[0, 1], cards, tests)
-        title = f"{cards[0].model}, battery {cards[0].battery} ({cards[0].size}), {cards[0].seeds} seeds"
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
-        figure.tight_layout(rect=(0, 0, 1, 0.98))
+    A task's bars are the paler the farther a test is from what was trained.
+    """
+    tests = tests_of(cards)
+    rows = _heights(tests)
+    wide = len(cards) > 1
+    ratios = {"width_ratios": (4.4, 0.55 * len(cards))} if wide else {}
+    with figures.style():
+        from matplotlib.figure import Figure
+
+        size = (6.6 + 0.55 * len(cards) * wide, 0.165 * (rows[-1] - rows[0]) + 1.3)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = np.atleast_1d(figure.subplots(1, 1 + wide, sharey=True, **ratios)).tolist()
+        _bars(axes[0], cards[0], tests, rows)
+        if wide:
+            _map(axes[1], cards, tests, rows)
+        about = f"battery {cards[0].battery} ({cards[0].size}), {cards[0].seeds} seeds"
+        figure.suptitle(f"{cards[0].model}: {about}", x=0.01, ha="left", fontweight="bold", fontsize=11)
     return figure
 
 
-def _bars(axis: object, card: Card, tests: list[tuple[str, str]]) -> None:
-    from matplotlib.axes import Axes
+def _heights(tests: list[tuple[str, str]]) -> list[float]:
+    """Where each test is drawn: one below the other, with room between tasks."""
+    places, y = [], 0.0
+    for index, (task, _) in enumerate(tests):
+        y += 1.0 if index == 0 or tests[index - 1][0] == task else 1.7
+        places.append(y)
+    return places
 
-    assert isinstance(axis, Axes)
-    rows = _by_test(card)
-    place = np.arange(len(tests))
-    scores = [rows[test].score if test in rows else np.nan for test in tests]
-    colours = {
-        name: figures.COLOURS[i % len(figures.COLOURS)] for i, name in enumerate(dict.fromkeys(t for t, _ in tests))
-    }
-    axis.barh(place, scores, color=[colours[task] for task, _ in tests], height=0.72, alpha=0.85)
-    for y, test in zip(place, tests):
-        dots = rows[test].scores if test in rows else []
-        axis.plot(dots, [y] * len(dots), "o", color="black", markersize=2.4, clip_on=False)
-    first = [index == 0 or tests[index - 1][0] != task for index, (task, _) in enumerate(tests)]
-    axis.set_yticks(place, [f"{task}:  {label}" if new else label for new, (task, label) in zip(first, tests)])
-    axis.set(xlim=(0, 1), ylim=(len(tests) - 0.4, -0.6), xlabel="score (0 guessing, 1 optimum); dots are seeds")
+
+def _bars(axis: Axes, card: Card, tests: list[tuple[str, str]], places: list[float]) -> None:
+    rows, order = _by_test(card), dict.fromkeys(task for task, _ in tests)
+    within = [[each for each in tests if each[0] == test[0]].index(test) for test in tests]
+    for y, test, rank in zip(places, tests, within):
+        row = rows.get(test)
+        if row is None:
+            axis.text(0.01, y, "not measured", va="center", fontsize=7, color="#777777")
+            continue
+        axis.barh(y, row.score, height=0.84, color=_SHADES[min(rank, len(_SHADES) - 1)])
+        axis.plot(row.scores, [y] * len(row.scores), "o", color="black", markersize=2.2, clip_on=False)
+    axis.set_yticks(places, [label for _, label in tests], fontsize=7.5)
+    axis.tick_params(axis="y", length=0)
+    for task in order:
+        first = next(y for y, test in zip(places, tests) if test[0] == task)
+        axis.annotate(
+            task, (0, first), xytext=(-62, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5,
+            fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+    axis.set(xlim=(0, 1), ylim=(places[-1] + 0.8, places[0] - 0.8))
+    axis.set_xlabel("score: 0 guessing by frequency, 1 optimum; dots are seeds", fontsize=8.5)
     axis.grid(axis="y", visible=False)
 
 
-def _map(axis: object, cards: Sequence[Card], tests: list[tuple[str, str]]) -> None:
-    from matplotlib.axes import Axes
+def _map(axis: Axes, cards: Sequence[Card], tests: list[tuple[str, str]], places: list[float]) -> None:
+    from matplotlib import colormaps
 
-    assert isinstance(axis, Axes)
-    rows = [_by_test(card) for card in cards]
-    values = np.array([[row[test].score if test in row else np.nan for row in rows] for test in tests])
-    axis.imshow(values, vmin=0, vmax=1, aspect="auto", cmap="cividis")
-    for (y, x), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            axis.text(
-                x,
-                y,
-                f"{value:.2f}".removeprefix("0"),
-                ha="center",
-                va="center",
-                fontsize=7.5,
-                color="white" if value < 0.55 else "black",
-            )
-    axis.set_xticks(range(len(cards)), [card.model for card in cards], rotation=35, ha="right")
-    axis.set_yticks([])
+    colours = colormaps["cividis"]
+    for x, card in enumerate(cards):
+        rows = _by_test(card)
+        for y, test in zip(places, tests):
+            if test not in rows:
+                continue
+            value = rows[test].score
+            axis.barh(y, 1, left=x - 0.5, height=1.0, color=colours(value))
+            ink = "white" if value < 0.55 else "black"
+            axis.text(x, y, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6.8, color=ink)
+    axis.set_xticks(range(len(cards)), [card.model for card in cards], rotation=35, ha="right", fontsize=8)
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlim(-0.5, len(cards) - 0.5)
     axis.grid(visible=False)
-    axis.set_title("score beside others", fontsize=9.5)
+    axis.set_title("beside others", fontsize=9)
+
+
+def facts_per_parameter(card: Card) -> float | None:
+    """Facts that the weights hold over the number of weights: the share of facts known beyond guessing, times facts."""
+    row = next((row for row in card.rows if row.task == "facts"), None)
+    worlds = [task.world for task in tasks(card.size) if task.name == "facts"]
+    if row is None or not worlds or not isinstance(worlds[0], FactRecall):
+        return None
+    return row.score * worlds[0].subjects * worlds[0].relations / row.parameters
 
 
 def table(cards: Sequence[Card]) -> list[list[str]]:
@@ -143,6 +169,8 @@ def _page(cards: Sequence[Card], picture: bytes) -> str:
     own = cards[0]
     sizes = sorted({row.parameters for row in own.rows})
     span = f"{sizes[0]:,} to {sizes[-1]:,} parameters" if sizes else "nothing measured"
+    held = facts_per_parameter(own)
+    span += f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
     left = f"<p>Left out for lack of time: {html.escape(', '.join(own.left_out))}.</p>" if own.left_out else ""
     return f"""<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{html.escape(own.model)}: stress card</title>
