@@ -49,7 +49,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         ]},
         *({kind.capitalize(): _tab(kind)} for kind in KINDS),
         {"Here and published": ["sources/index.md", *({title_of(c): f"sources/{c}.md"} for c in _chapters())]},
-        {"The field": ["map.md", "theorems.md", "circuit-classes.md", "bibliography.md", "errata.md"]},
+        {"The field": ["map.md", "theorems.md", "circuit-classes.md", "statements.md", "bibliography.md", "errata.md"]},
         {"Laboratory": [
             "verdicts.md", "reliability.md", "benchmarks.md", *ROOT_PAGES.values(),
             {"Reference": [f"reference/{room}.md" for room in _rooms()]},

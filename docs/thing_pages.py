@@ -12,6 +12,7 @@ from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
 from formulas import subscripts
 from hmm_pictures import ORBIT, orbit_film
 from learning_films import FILMS as LEARNING
+from parallel_films import FILMS as PARALLEL
 from pictures import circuit_picture, world_picture
 from snippets import snippet
 
@@ -169,7 +170,7 @@ def pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
         return {"hmm.svg": ("", _picture(kind, name, thing) or b""), "hmm-orbit.gif": (ORBIT, orbit_film())}
     picture = _picture(kind, name, thing)
     still = {} if picture is None else {f"{name}.svg": ("", picture)}
-    caption, film = LEARNING.get((kind, name), ("", None))
+    caption, film = (LEARNING | PARALLEL).get((kind, name), ("", None))
     return still if film is None else {**still, f"{name}-film.gif": (caption, film())}
 
 
