@@ -59,6 +59,10 @@ from sandlab.circuits.dyck.balanced import random_balanced_scores as random_bala
 from sandlab.circuits.dyck.balanced import stack_like_scores as stack_like_scores
 from sandlab.circuits.dyck.balanced import uniform_dyck as uniform_dyck
 from sandlab.circuits.dyck.balanced import zero_head as zero_head
+from sandlab.circuits.dyck.masks import LayerMasks as LayerMasks
+from sandlab.circuits.dyck.masks import apply_masks as apply_masks
+from sandlab.circuits.dyck.masks import find_masks as find_masks
+from sandlab.circuits.dyck.masks import random_transformer as random_transformer
 from sandlab.circuits.dyck.pruning import SharedMatrix as SharedMatrix
 from sandlab.circuits.dyck.pruning import TheoryLayerWeights as TheoryLayerWeights
 from sandlab.circuits.dyck.pruning import layer_output as layer_output
@@ -172,6 +176,7 @@ __all__ = [
     "GroupProgram",
     "Head",
     "Language",
+    "LayerMasks",
     "METHODS",
     "MethodReport",
     "Network",
@@ -190,6 +195,7 @@ __all__ = [
     "all_heads_bigram",
     "all_words",
     "animate_computation",
+    "apply_masks",
     "balanced_dyck",
     "bits_needed",
     "block_value",
@@ -218,6 +224,7 @@ __all__ = [
     "draw_wiring",
     "embedding_optimum",
     "embedding_topics",
+    "find_masks",
     "first_difference",
     "flip_flop_parser",
     "flip_flop_transformer",
@@ -270,6 +277,7 @@ __all__ = [
     "prune_value",
     "random_balanced_scores",
     "random_layer",
+    "random_transformer",
     "raspl_program",
     "reading_paths",
     "repeated_squaring",
