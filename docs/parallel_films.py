@@ -19,7 +19,8 @@ from sandlab.models.parallel.encoder_decoder import EncoderDecoder
 
 SPINS = (
     "The ten spins of Figure 4.3 under 6-Gibbs, from the mode in which the clique (the first four spins) is all minus. "
-    "The framed spins were just drawn together; the clique changes mode only in a step that draws all four."
+    "The framed spins were just drawn together. Most steps leave the clique where it is; it crosses when three or four "
+    "of its spins are drawn at once."
 )
 REFINEMENT = (
     "A small model translates one sentence in four passes, after 300 steps of training on ambiguous pairs. It starts "
@@ -27,11 +28,13 @@ REFINEMENT = (
 )
 
 
-def spin_film(steps: int = 16) -> bytes:
+def spin_film(steps: int = 12) -> bytes:
     """6-Gibbs on a clique of four spins among ten, J = 5 and fields 5."""
     model = CliqueSites(sl.worlds.IsingClique(10, 4, 5.0, 5.0, 5.0))
-    trace = KGibbs(6).run(model, torch.zeros(1, 10, dtype=torch.long), steps, rng=sl.rng(3))
-    return _gif(SpinFilm(trace, clique=4, columns=5))
+    trace = KGibbs(6).run(model, torch.zeros(1, 10, dtype=torch.long), steps, rng=sl.rng(2))
+    film = SpinFilm(trace, clique=4, columns=5)
+    film.size = (3.6, 2.0)
+    return _gif(film)
 
 
 def refinement_film(steps: int = 300) -> bytes:
