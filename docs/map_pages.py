@@ -197,7 +197,7 @@ printed and what is true, with the tests that show it: [errata](errata.md).
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "∣")
+    return text.replace("|", "∣").replace("*", "\\*")  # a star is a star, not emphasis
 
 
 def _ratio(value: float | str | None) -> str:

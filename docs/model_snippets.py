@@ -82,7 +82,7 @@ from pathlib import Path
 
 from sandlab.plugins import add
 
-Path("my_lab.py").write_text('''
+Path("my_gru.py").write_text('''
 from torch import nn
 
 class MyModel(nn.Module):
@@ -94,8 +94,8 @@ class MyModel(nn.Module):
     def forward(self, tokens):
         return self.readout(self.cell(self.table(tokens))[0])
 ''')
-add("my_lab.py")
-model = sl.models.OwnModule(module="my_lab.py:MyModel", vocab=3)
+add("my_gru.py")
+model = sl.models.OwnModule(module="my_gru.py:MyModel", vocab=3)
 logits = model(torch.randint(0, 3, (4, 16)))
 """,
     "real-transformer": """

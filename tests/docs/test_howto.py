@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 
 import sandlab as sl
 from sandlab.cli import call
+from sandlab.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
@@ -74,5 +78,46 @@ def test_every_block_of_a_page_has_a_language_and_every_link_a_target(page):
     assert text.count("\n```") == 2 * len(blocks(page))
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         kind, name = Path(target).parts[-2:]
-        known = (page.parent / target).exists() or name.removesuffix(".md") in sl.names(kind)
-        assert known, target
+        made = name == "contributing.md" or (kind in KINDS and name.removesuffix(".md") in sl.names(kind))
+        assert made or (page.parent / target).exists(), target
+
+
+def run_outside(name: str, folder: Path, check: str) -> None:
+    """A page in processes of its own, where its plug-ins stay: commands first, then its Python and a check."""
+    parts = blocks(ROOT / "docs" / "howto" / f"{name}.md")
+    for block in parts:
+        if block.title:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+    commands = [line for block in parts if block.language == "sh" for line in block.text.splitlines()]
+    code = [block.text for block in parts if block.language == "python" and not block.title]
+    for words in [*(["-m", *shlex.split(line)] for line in commands), ["-c", "\n".join([*code, check])]]:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
+    assert commands and code
+
+
+def test_own_modules_learn_three_worlds(tmp_path):
+    check = """
+assert len(table) == 6 and all(loss >= best - 0.1 for loss, best in table.values())
+assert any("gru" in name for name in cache)
+"""
+    run_outside("train-your-own-module", tmp_path, check)
+    assert list((tmp_path / "runs").rglob("*.safetensors"))
+
+
+def test_a_regular_expression_arrives_at_hugging_face(tmp_path):
+    pytest.importorskip("transformers")
+    pytest.importorskip("transformer_lens")
+    check = """
+torch.testing.assert_close(twin(tokens).logits, logits, rtol=0, atol=1e-5)
+torch.testing.assert_close(twin_logits, trained(letters), rtol=0, atol=1e-4)
+"""
+    run_outside("from-a-regex-to-hugging-face", tmp_path, check)
+
+
+def test_a_world_and_a_study_from_outside_run_at_the_terminal(tmp_path):
+    run_outside("bring-your-own-world-and-study", tmp_path, "assert study.claims")
+    assert (tmp_path / "report" / "index.html").is_file()

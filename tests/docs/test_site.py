@@ -68,8 +68,9 @@ def broken(site: Path, absent: set[str]) -> list[str]:
 
 
 def leads(target: Path, section: str, site: Path, absent: set[str]) -> bool:
-    if not target.is_file():
-        return target.is_relative_to(site) and str(target.relative_to(site)) in absent
+    target = target / "index.html" if target.is_dir() else target
+    if not target.is_file():  # MkDocs leaves the .md of a page that is not built
+        return target.is_relative_to(site) and str(target.relative_to(site).with_suffix(".html")) in absent
     return not section or target.suffix != ".html" or section in anchors(target)
 
 
