@@ -62,7 +62,8 @@ def _guard(
     signature = inspect.signature(function)
     # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
     # before that begins. (How many bytes a model needs is known, and said, by `sized`.)
-    most = {"positions": 2**16, "heads": 2**16} | ({} if name.endswith("Config") else {"length": 2**22})
+    most = {"positions": 2**16, "heads": 2**16, "types": 2**16}
+    most |= {} if name.endswith("Config") else {"length": 2**22}
     plan: list[tuple[str, Any, bool]] = []
 
     @functools.wraps(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import json
 import types
@@ -161,6 +162,8 @@ def _in_words(hint: Any) -> str:
         return " or ".join(_in_words(option) for option in inside)
     if typing.get_origin(hint) is typing.Literal:
         return "one of " + ", ".join(map(str, inside))
+    if typing.get_origin(hint) is collections.abc.Callable:
+        return "a function, which only Python can give"
     if inside:
         return f"a list of {' and '.join(_in_words(kind) for kind in inside if kind is not Ellipsis)}, such as 1,2"
     return names.get(hint, f"a {getattr(hint, '__name__', hint)}")

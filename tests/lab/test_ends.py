@@ -214,6 +214,11 @@ def test_hints_lead_to_what_was_meant(terminal, words, told, tmp_path, monkeypat
     assert code == 2 and told in said, said
 
 
+def test_a_setting_that_is_a_function_is_refused_in_a_sentence(terminal):
+    code, told = terminal("sample", "discrete-family", "--set", "statistic=null")
+    assert code == 2 and "a function" in told
+
+
 def test_control_characters_do_not_reach_the_terminal(terminal, capsys):
     from sandlab.cli.screen import print_table
 
