@@ -232,7 +232,7 @@ changed since; *reduced* that the run is smaller than the source's. See also
 
 def source_page(chapter: str, names: list[str]) -> str:
     """The studies of one chapter: figures here, tables with the published numbers, one row per claim."""
-    parts = [f"# {title_of(chapter)}: here and published", f"{tally(*names)} in {len(names)} studies."]
+    parts = [f"# {title_of(chapter)}: here and published", f"{tally(*names)} of the claims of {len(names)} studies."]
     cited = dict.fromkeys(sl.get("studies", name).reference for name in names)
     parts.append("\n".join(f"- {cell(source)}" for source in cited))
     for name in names:
