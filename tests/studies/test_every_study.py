@@ -55,6 +55,11 @@ def test_presets_differ_and_claims_say_where_they_come_from(name: str) -> None:
     assert study.results_type is not object and study.results_type.__module__.startswith("sandlab.")
 
 
+def test_three_hundred_and_fifty_claims_and_more_show_the_source_s_number() -> None:
+    claims = [claim for name in STUDIES for claim in sl.get("studies", name).claims]
+    assert sum(bool(re.search(r"\d", claim.paper)) for claim in claims) >= 350
+
+
 def experiments(value: Any) -> Iterator[Experiment]:
     """Every experiment inside settings."""
     if isinstance(value, Experiment):
