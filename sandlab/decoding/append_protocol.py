@@ -11,6 +11,7 @@ import torch
 from sandlab.decoding._session.session import Generations
 from sandlab.decoding.decoders.backtracking import Backtracking
 from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.blocks import BlockBestOfN
 from sandlab.decoding.decoders.sampling import Nucleus
 from sandlab.decoding.generators.hugging_face import LanguageModel
 from sandlab.decoding.verifiers.base import Verifier
@@ -37,6 +38,18 @@ def append_prompt(name: str, *, rng: torch.Generator, cases: int = 8) -> str:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """Prompts with beginnings of their answers, and for each whether its last token is an error (0) or not (1)."""
+
+    strings: Strings
+    labels: list[int]
+
+    def add(self, prompt: list[int], answer: list[int], place: int, label: int) -> None:
+        self.strings.append([*prompt, *answer[: place + 1]])
+        self.labels.append(label)
+
+
+@dataclass(frozen=True)
 class AppendReport:
     """What the protocol found.
 
@@ -57,13 +70,16 @@ class AppendProtocol:
     >>> AppendProtocol(layer=27).run(load_language_model("CodeLlama-7b"))
 
     Completions of functions with the training names are searched for errors; a probe on the activation of one layer
-    learns the first wrong token against an earlier one; then functions with other names are completed by nucleus
-    sampling and by tokenwise rejection with backtracking. Botta, Li et al. 2025 (CodeLlama-7B, layer 27 of 31).
+    learns the first wrong token against an earlier one, another the end of a line with an error against the end of the
+    line before. Then functions with other names are completed by nucleus sampling, by tokenwise rejection with
+    backtracking, and by block best-of-n: n candidates for each line, of which the probe of lines keeps the best.
+    Botta, Li et al. 2025 (CodeLlama-7B, layer 27 of 31).
 
     layer        which hidden state the verifier reads: 0 are the embeddings; None: the last but one in eight of all
     misleading   names that contradict the function instead of random ones
     names        functions; completions: of each; searched: completions that are searched for errors
     max_new      tokens of a completion
+    candidates   n of block best-of-n, one decoding for each; decoders: more of them, asked with the probe of tokens
     """
 
     layer: int | None = None
@@ -81,6 +97,7 @@ class AppendProtocol:
     probe_layers: int = 1
     batch: int = 20
     seed: int = 0
+    candidates: tuple[int, ...] = (2, 4, 8)
     decoders: dict[str, Decoder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,48 +105,65 @@ class AppendProtocol:
             integer(name, getattr(self, name), low=1)
 
     def run(self, model: LanguageModel) -> AppendReport:
-        """Find errors, train the verifier, decode with and without it, and score both."""
+        """Find errors, train the verifiers, decode with and without them, and score what was written."""
         point = f"hidden.{self._layer(model)}"
-        probe, errors = self.train(model, point)
+        tokens, lines = self.find_errors(model)
+        probe = self.train(model, point, tokens)
         guide = ProbeVerifier(model.generator, point, probe.network)
-        warp: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p}
         ways: dict[str, Decoder] = {
-            "nucleus sampling": Nucleus(**warp),
-            "backtracking": Backtracking(**warp, quota=self.quota, stride=self.stride, threshold=self.threshold),
+            "nucleus sampling": Nucleus(**self._warp),
+            "backtracking": Backtracking(**self._warp, quota=self.quota, stride=self.stride, threshold=self.threshold),
             **self.decoders,
         }
         scores = {name: self.score(model, decoder, guide) for name, decoder in ways.items()}
+        if self.candidates:
+            judge = ProbeVerifier(model.generator, point, self.train(model, point, lines).network)
+            for n in self.candidates:
+                blocks = BlockBestOfN(**self._warp, candidates=n, separator=_newline(model), blocks=self.cases)
+                scores[f"block best of {n}"] = self.score(model, blocks, judge)
         accuracy = {name: each[0] for name, each in scores.items()}
-        return AppendReport(
-            probe.validation_accuracy, errors, accuracy, {name: each[1] for name, each in scores.items()}
-        )
+        queries = {name: each[1] for name, each in scores.items()}
+        return AppendReport(probe.validation_accuracy, tokens.labels.count(0), accuracy, queries)
 
-    def train(self, model: LanguageModel, point: str) -> tuple[TrainedProbe, int]:
-        """A probe that tells the first wrong token of a completion from earlier ones, and the number of errors."""
-        source = rng(self.seed, "training prompts")
+    @property
+    def _warp(self) -> dict[str, Any]:
+        return {"temperature": self.temperature, "top_p": self.top_p}
+
+    def find_errors(self, model: LanguageModel) -> tuple[Labelled, Labelled]:
+        """Strings with 0 (an error) or 1, for a verifier of tokens and one of lines.
+
+        Tokens: the first wrong one, and any before it. Lines: the end of the one with the error, and of the one before.
+        """
+        source, newline = rng(self.seed, "training prompts"), _newline(model)
         names = [TRAINING_NAMES[index % len(TRAINING_NAMES)] for index in range(self.searched)]
-        strings, labels = [], []
-        done = self._complete(model, names, Nucleus(temperature=self.temperature, top_p=self.top_p), None, "training")
-        for name, prompt, answer in zip(names, *done[:2]):
+        tokens, lines = Labelled([], []), Labelled([], [])
+        prompts, answers, _ = self._complete(model, names, Nucleus(**self._warp), None, "training")
+        for name, prompt, answer in zip(names, prompts, answers):
             cut = self._first_error(model, name, answer)
             end = len(answer) if cut is None else cut
-            if cut is not None:
-                strings.append([*prompt, *answer[: cut + 1]])
-                labels.append(0)
             if end:
-                place = int(torch.randint(end, (1,), generator=source))
-                strings.append([*prompt, *answer[: place + 1]])
-                labels.append(1)
+                tokens.add(prompt, answer, int(torch.randint(end, (1,), generator=source)), 1)
+            if cut is None:
+                continue
+            tokens.add(prompt, answer, cut, 0)
+            ends = [place for place, token in enumerate(answer) if token == newline]
+            # Before the first line stands the prompt, which ends with a newline, too.
+            lines.add(prompt, answer, max((place for place in ends if place < cut), default=-1), 1)
+            for place in [place for place in ends if place >= cut][:1]:
+                lines.add(prompt, answer, place, 0)
+        return tokens, lines
+
+    def train(self, model: LanguageModel, point: str, found: Labelled) -> TrainedProbe:
+        """A probe of one activation that tells the strings with an error from the others."""
+        labels = found.labels
         if len(set(labels)) < 2:
             raise BadInput(
                 f"{labels.count(0)} errors and {labels.count(1)} correct strings among {self.searched} completions: "
                 "search more of them"
             )
-        features = last_features(model.generator, strings, [point], batch=8)[point]
-        found = train_probe(
-            features, torch.tensor(labels, device=features.device), rng=source, layers=self.probe_layers
-        )
-        return found, labels.count(0)
+        features = last_features(model.generator, found.strings, [point], batch=8)[point]
+        truth = torch.tensor(labels, device=features.device)
+        return train_probe(features, truth, rng=rng(self.seed, "probe"), layers=self.probe_layers)
 
     def score(self, model: LanguageModel, decoder: Decoder, guide: Verifier | None) -> tuple[float, int]:
         """Distinct correct test cases over those requested, and queries."""
@@ -183,3 +217,8 @@ class AppendProtocol:
         chosen = layers - layers // 8 if self.layer is None else self.layer
         require(0 <= chosen <= layers, "layer", chosen, f"between 0 and {layers}")
         return chosen
+
+
+def _newline(model: LanguageModel) -> int:
+    """The token of the end of a line."""
+    return int(model.tokenizer("a\n", add_special_tokens=False).input_ids[-1])

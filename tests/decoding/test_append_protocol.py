@@ -37,23 +37,45 @@ def writer(json_folder) -> LanguageModel:
 
 def test_the_protocol_runs_on_any_model(writer, monkeypatch):
     lines = ["assert {}([1],2)==[1,2]\n", "assert {}([1],2)==[2,1]\n", "assert {}([], 7) == [7]\n"]
-    calls = iter(range(10**6))
+    calls, used = iter(range(10**6)), []
 
     def answers(self, model, names, decoder, guide, stream):
         """Stands in for a model that can write Python: some lines right, some wrong."""
+        used.append((decoder, guide))
         prompts = [model.encode(append_prompt(name, rng=sl.rng(next(calls)), cases=2)) for name in names]
         texts = [lines[place % 3].format(name) + lines[2].format(name) for place, name in enumerate(names)]
         return prompts, [model.encode(text) for text in texts], 100
 
-    protocol = AppendProtocol(names=2, completions=3, searched=30, cases=2, max_new=4, layer=1)
+    protocol = AppendProtocol(names=2, completions=3, searched=30, cases=2, max_new=4, layer=1, candidates=(2,))
     with pytest.raises(sl.BadInput, match="correct strings among 1 completions"):
-        AppendProtocol(names=1, completions=1, searched=1, cases=2, max_new=1).train(writer, "hidden.1")
+        AppendProtocol(names=1, completions=1, searched=1, cases=2, max_new=1, layer=1).run(writer)
     accuracy, queries = protocol.score(writer, sl.decoding.Nucleus(), RandomVerifier())
     assert accuracy == 0.0 and queries <= 2 * 3 * 4
     monkeypatch.setattr(AppendProtocol, "_complete", answers)
     report = protocol.run(writer)
     assert report.errors == 10 and 0.5 < report.validation <= 1
+    assert list(report.accuracy) == ["nucleus sampling", "backtracking", "block best of 2"]
     # Of six test cases a name gets, two different ones are right.
     assert report.accuracy["backtracking"] == pytest.approx(2 * 2 / (2 * 3 * 2))
     misleading = AppendProtocol(names=2, completions=1, searched=1, cases=2, misleading=True)
     assert misleading._test_names() == ["pop", "add"]
+    # Lines end at newlines, stop after as many as were asked for, and have a verifier of their own.
+    (_, guide), (blocks, judge) = used[-2:]
+    assert (blocks.candidates, blocks.blocks) == (2, 2) and writer.decode([blocks.separator]) == "\n"
+    assert guide is not judge
+
+
+def test_a_verifier_of_lines_learns_the_end_of_the_wrong_line_and_of_the_one_before(writer, monkeypatch):
+    text = "assert {0}([1],2)==[1,2]\nassert {0}([1],2)==[2,1]\nassert {0}([], 7) == [7]\n"
+
+    def answers(self, model, names, decoder, guide, stream):
+        return [[5]] * len(names), [model.encode(text.format(name)) for name in names], 0
+
+    monkeypatch.setattr(AppendProtocol, "_complete", answers)
+    tokens, lines = AppendProtocol(searched=3, cases=3).find_errors(writer)
+    assert lines.labels == [1, 0] * 3 and sorted(tokens.labels) == [0] * 3 + [1] * 3
+    read = [writer.decode(string[1:]) for string in lines.strings]
+    assert all(written.count("\n") == place % 2 + 1 and written.endswith("]\n") for place, written in enumerate(read))
+    wrong = [string for string, label in zip(tokens.strings, tokens.labels) if label == 0]
+    second = [writer.decode(string[1:]).split("\n")[1:] for string in wrong]
+    assert all(len(begun) == 1 and "([1],2)==[" in begun[0] for begun in second)
