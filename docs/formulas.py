@@ -67,8 +67,9 @@ def with_subscripts(page: str) -> str:
 
 
 def subscripts(text: str) -> str:
-    """x_{a} and x^{a} of (escaped) text as HTML, two levels deep."""
+    """x_{a}, x^{a} (two levels deep), x_a and x^a of (escaped) text as HTML; names like init_std are none."""
     for _ in range(2):
         text = re.sub(r"(?<=[\w)\]′|‖*⁺])_" + INNER, r"<sub>\1</sub>", text)
         text = re.sub(r"(?<=[\w)\]′|‖*>])\^" + INNER, r"<sup>\1</sup>", text)
-    return text
+    text = re.sub(r"(?<![\w/])([A-Za-zα-ωΑ-Ω]{1,2}[*′]?)_(\w)(?![\w/.])", r"\1<sub>\2</sub>", text)
+    return re.sub(r"(?<=[\w)])\^([\w*])(?!\w)", r"<sup>\1</sup>", text)

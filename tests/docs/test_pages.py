@@ -106,3 +106,6 @@ def test_formulas_become_pictures_and_code_stays(docs):
     assert formulas.with_subscripts("<p>q_{t−1}, e^{x_{i}}</p><code>a_{b}</code>") == (
         "<p>q<sub>t−1</sub>, e<sup>x<sub>i</sub></sup></p><code>a_{b}</code>"
     )
+    assert formulas.subscripts("k_1 v_N, E_π, P^t, init_std, a/b_c.py") == (
+        "k<sub>1</sub> v<sub>N</sub>, E<sub>π</sub>, P<sup>t</sup>, init_std, a/b_c.py"
+    )
