@@ -7,8 +7,8 @@ correlations with single coordinates and its two-layer path attention A_j = Σ_i
 
 Quick: d = 12, k = 3, 4 heads against 1, Adam at 10⁻³, batch 64, no dropout: a size chosen for two cores, not validated
 by the source. It takes about five minutes there, longer than other presets: a teacher of another seed had only begun
-to learn after 3600 of the 5000 steps, so that fewer would show nothing. Full: d = 100, k = 6, 32 heads against 4, batch 32,
-250 000 steps (8 million samples, the figure's axis).
+to learn after 3600 of the 5000 steps, so that fewer would show nothing. Full: d = 100, k = 6, 32 heads against 4,
+batch 32, 250 000 steps (8 million samples, the figure's axis).
 """
 
 from __future__ import annotations
