@@ -60,7 +60,10 @@ def _transformer(model: Any) -> Any:
     from sandlab.models.transformer import Transformer
 
     if not isinstance(model, Transformer):
-        raise BadInput(f"{type(model).__name__} has no equivalent there: use --to hf, which takes any model")
+        raise BadInput(
+            f"{type(model).__name__} has no equivalent there: use --to hf, which takes any model, or in Python "
+            "sl.models.bridge_to_transformer_lens"
+        )
     return model
 
 
