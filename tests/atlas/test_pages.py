@@ -119,7 +119,7 @@ def test_a_slider_changes_the_world_and_back_goes_back(page: Any, address: str) 
     page.wait_for_selector("#field-length")
     page.focus("#field-length")
     page.keyboard.press("Home")
-    for _ in range(10):
+    for _ in range(10):  # the keyboard stays in the slider while the page is drawn anew
         page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.letters').children.length === 10")
     world = sl.worlds.FlipFlop(length=10)

@@ -21,22 +21,28 @@ export async function worldsPage(state) {
 }
 
 export async function worldPage(state) {
-  const settings = JSON.parse(state.settings ?? "{}"), seed = Number(state.seed ?? 0);
-  const facts = await view("world", { name: state.name, settings: JSON.stringify(settings), seed, examples: 8 });
-  const change = (more) => { go("world", { ...state, ...more }, true); return told(worldPage)({ ...state, ...more }); };
-  const controls = panel("Settings", ...facts.fields.map((field) => control(field, settings, (value) => {
-    settings[field.name] = value;
-    change({ settings: JSON.stringify(settings) });
-  })));
-  const [first, ...rest] = facts.text.split("\n");
-  const right = element("div", {}, panel("", element("p", { class: "lead" }, first),
-    rest.length > 1 && element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())), code(facts.code)));
-  main.replaceChildren(element("h2", {}, element("a", { class: "back", href: "#/worlds" }, "Worlds"), " / ", facts.name), element("div", { class: "columns" }, controls, right));
-  if (!facts.tokens) {
-    right.append(panel("Examples", pointsOf(facts.points)));
-    return;
+  const now = { settings: JSON.parse(state.settings ?? "{}"), seed: Number(state.seed ?? 0), text: state.text }, right = element("div", {});
+  let asked = 0;
+  // The settings stay where they are, with the keyboard in them; what depends on them is drawn anew.
+  async function refresh() {
+    const turn = asked += 1, facts = await view("world", { name: state.name, settings: JSON.stringify(now.settings), seed: now.seed, examples: 8 });
+    if (turn === asked) right.replaceChildren(...partsOf(facts, state.name, now, () => { now.seed += 1; remember(state.name, now); told(refresh)(); }));
+    return facts;
   }
-  right.append(examplesPanel(facts, () => change({ seed: seed + 1 })), typingPanel(facts, state, settings), gamePanel(facts, state, settings));
+  const facts = await refresh();
+  const controls = panel("Settings", ...facts.fields.map((field) => control(field, now.settings, (value) => { now.settings[field.name] = value; remember(state.name, now); told(refresh)(); })));
+  main.replaceChildren(element("h2", {}, element("a", { class: "back", href: "#/worlds" }, "Worlds"), " / ", facts.name), element("div", { class: "columns" }, controls, right));
+}
+
+function remember(name, { settings, seed, text }) {
+  go("world", { name, settings: Object.keys(settings).length ? JSON.stringify(settings) : "", seed: seed || "", text }, true);
+}
+
+function partsOf(facts, name, now, fresh) {
+  const [first, ...rest] = facts.text.split("\n");
+  const about = panel("", element("p", { class: "lead" }, first), rest.length > 1 && element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())), code(facts.code));
+  if (!facts.tokens) return [about, panel("Examples", pointsOf(facts.points))];
+  return [about, examplesPanel(facts, fresh), typingPanel(facts, name, now), gamePanel(facts, name, now.settings)];
 }
 
 function pointsOf(points) {
@@ -68,8 +74,8 @@ function examplesPanel(facts, fresh) {
   }), lanes.length > 0 && element("p", { class: "muted" }, `Under the letters: ${lanes.slice(0, 2).join(", then ")}.`));
 }
 
-function typingPanel(facts, state, settings) {
-  const start = state.text ?? joined(facts.rows[0].slice(0, 12), facts.letters);
+function typingPanel(facts, name, now) {
+  const start = now.text ?? joined(facts.rows[0].slice(0, 12), facts.letters);
   const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
   const word = element("div", {}), bars = element("div", {}), verdict = element("p", { id: "verdict" });
   let found, at, asked = 0;
@@ -88,13 +94,12 @@ function typingPanel(facts, state, settings) {
   }
   const update = later(20, told(async () => {
     const turn = asked += 1;
-    go("world", { ...state, settings: Object.keys(settings).length ? JSON.stringify(settings) : "", text: input.value }, true);
-    const answer = await view("predict", { name: state.name, settings: JSON.stringify(settings), text: input.value });
+    const answer = await view("predict", { name, settings: JSON.stringify(now.settings), text: input.value });
     if (turn !== asked) return; // a later letter was typed meanwhile
     found = answer; at = found.row.length - 1;
     show();
   }));
-  input.addEventListener("input", update);
+  input.addEventListener("input", () => { now.text = input.value; remember(name, now); update(); });
   update();
   return panel("Type your own", element("label", { for: "typed" }, "A string of this world's letters"), input, word, verdict, bars);
 }
@@ -111,17 +116,17 @@ function lawOf(found, at) {
   return [element("p", { class: "muted" }, `After letter ${at + 1} (choose another by a click):`), picture, list];
 }
 
-function gamePanel(facts, state, settings) {
+function gamePanel(facts, name, settings) {
   const board = element("div", { id: "board" }), score = element("p", { id: "score", "aria-live": "polite" });
   const rival = element("select", { id: "rival" }, element("option", { value: "" }, "the oracle alone"));
-  ask("/kept").then(({ kept }) => rival.append(...kept.filter((each) => each.world === state.name).map((each) =>
+  ask("/kept").then(({ kept }) => rival.append(...kept.filter((each) => each.world === name).map((each) =>
     element("option", { value: each.name }, `the oracle and a kept ${each.model} (loss ${each.loss?.toFixed(3)})`)))).catch(() => {});
   let game;
   const begin = told(async () => {
     const seed = Math.floor(Math.random() * 1e6), kept = rival.value;
-    const fresh = await view("world", { name: state.name, settings: JSON.stringify(settings), seed, examples: 1 });
+    const fresh = await view("world", { name, settings: JSON.stringify(settings), seed, examples: 1 });
     const row = fresh.rows[0].slice(0, 40), text = joined(row, facts.letters);
-    const found = await (kept ? view("guess", { kept, text }) : view("predict", { name: state.name, settings: JSON.stringify(settings), text }));
+    const found = await (kept ? view("guess", { kept, text }) : view("predict", { name, settings: JSON.stringify(settings), text }));
     if (!found.probs || found.probs.length < 3 || !facts.follows) {
       board.replaceChildren(element("p", { class: "muted" }, "This world asks for one answer at the end: there is nothing to guess letter by letter."));
       return;
