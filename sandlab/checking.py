@@ -99,11 +99,11 @@ def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) 
     """
     for field, hint, simple in plan:
         value = given.get(field)
-        plain = _is_plain(value) and not isinstance(value, type)
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
         a_row = whole and _takes_rows(hint) and not _holds_strangers(hint, value)
-        judged = plain and not a_row and (not callable(value) or isinstance(value, _FUNCTIONS))
-        if not simple and field in given and judged and not fits(hint, value):
+        # Classes and callable objects may stand for much; for a word they cannot.
+        judged = not a_row and (hint is str or not callable(value) or isinstance(value, _FUNCTIONS))
+        if not simple and field in given and judged and _is_plain(value) and not fits(hint, value):
             raise BadInput(_refusal(field, hint, value))
 
 

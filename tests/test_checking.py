@@ -171,6 +171,7 @@ def test_classes_are_checked_by_their_constructors() -> None:
         lambda: sl.models.load("\x1b[31m"),
         lambda: sl.worlds.Dihedral(positions=2**31),
         lambda: sl.worlds.AllZeros(length=10**7),
+        lambda: sl.get("models", "own-module")(module=int),
         lambda: sl.models.OneLayerMarkov(length=8, init_std=10**30),
         lambda: sl.get("circuits", "all-heads-bigram")(heads=10**7),
     ],
