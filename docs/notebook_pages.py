@@ -71,11 +71,13 @@ def _execute(source: str, space: dict[str, Any], where: str) -> list[Cell]:
 
 
 def _shown(value: Any) -> Cell:
-    """A value as Jupyter stores it: figures as SVG, everything else as text."""
+    """A value as Jupyter stores it: figures as SVG, reports as HTML, everything else as text."""
     if isinstance(value, Figure):
         buffer = io.BytesIO()
         value.savefig(buffer, format="svg", metadata={"Date": None})
         data = {"image/svg+xml": _lines(buffer.getvalue().decode()), "text/plain": ["a figure"]}
+    elif hasattr(value, "_repr_html_"):
+        data = {"text/html": _lines(value._repr_html_()), "text/plain": _lines(f"a report of {value.study}")}
     else:
         data = {"text/plain": _lines(repr(value))}
     return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
@@ -117,6 +119,8 @@ def _output(output: Cell) -> str:
     if "image/svg+xml" in data:
         encoded = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
         return f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'
+    if "text/html" in data:
+        return '<div class="report">' + "".join("".join(data["text/html"]).splitlines()) + "</div>"
     return "```text\n" + "".join(data["text/plain"]) + "\n```"
 
 
