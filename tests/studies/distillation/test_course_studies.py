@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from stand_in import LAB
 from sandlab.learning.experiment import Runs
 from sandlab.studies.distillation import grammar_variants, masked_grammar, next_token, text
 from sandlab.studies.distillation._courses import METHODS, Course, Taught, for_steps
+from sandlab.worlds.distillation.text import MaskedText
 
 BUDGETS = (2000, 4000, 8000, 16_000)
 STEPS = np.arange(5) * 2000
@@ -107,6 +109,9 @@ def test_small_runs_of_the_other_courses(study: object) -> None:
     assert study.study.run(settings, LAB, "quick").findings  # type: ignore[attr-defined]
 
 
-def test_a_small_run_of_text() -> None:
-    settings = replace(text.study.presets["quick"], steps=5, budgets=(3,), seeds=2, evals=5, batch_size=4)
-    assert len(text.study.run(settings, LAB, "quick").findings) == 1
+def test_a_small_run_on_a_text_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("the quick brown fox jumps over the lazy dog while nobody looks at it\n" * 40, encoding="utf-8")
+    quick = replace(text.study.presets["quick"], path=str(file), words=12, window=8)
+    outcome = text.study.run(replace(quick, steps=5, budgets=(3,), seeds=2, evals=5, batch_size=4), LAB, "quick")
+    assert len(outcome.findings) == 1 and outcome.results.digest == MaskedText(str(file), 12, 8).digest
