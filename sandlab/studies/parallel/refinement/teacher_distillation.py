@@ -139,5 +139,5 @@ def one_pass(results: Results) -> Figure:
             axis.bar(place, values[:, 0, metric].mean(), 0.6, color=figures.COLOURS[5 - place])
             axis.plot([place] * len(values), values[:, 0, metric], "o", color=figures.COLOURS[0])
             axis.annotate(name, (place, -0.02), ha="center", va="top", fontsize=9, annotation_clip=False)
-        axis.set(xticks=[], ylabel=f"share of {label}, one pass", ylim=(0, 1))
+        axis.set(xticks=[], ylabel="share after one pass", title=label, ylim=(0, 1))
     return figure
