@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ from sandlab.errors import BadInput
 __all__ = ["GrammarVerifier"]
 
 MOST_CHARACTERS = 1_000_000
+_READERS: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
 
 
 class GrammarVerifier(Verifier):
@@ -147,6 +149,16 @@ def _common(first: list[int], second: list[int]) -> int:
     return next(place for place, pair in enumerate(zip([*first, None], [*second, -1])) if pair[0] != pair[1])
 
 
+def _reader(tokenizer: Any, size: int) -> Any:
+    """The bytes of a tokenizer's tokens: the same for every grammar, and larger than most of them."""
+    import llguidance.hf
+
+    known = _READERS.setdefault(tokenizer, {})
+    if size not in known:
+        known[size] = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size)
+    return known[size]
+
+
 def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
     """The tokens' bytes, and what follows the grammar over them."""
     from llguidance import LLMatcher
@@ -155,9 +167,7 @@ def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
         raise BadInput(f"a grammar is a text of at most {MOST_CHARACTERS} characters, got {len(grammar)}")
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
-    import llguidance.hf
-
-    reader = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(vocab, len(tokenizer)))
+    reader = _reader(tokenizer, max(vocab, len(tokenizer)))
     matcher = LLMatcher(reader, grammar)
     if matcher.is_error():
         raise BadInput(f"the grammar cannot be used with this tokenizer: {matcher.get_error()}")
