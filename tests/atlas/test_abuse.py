@@ -188,11 +188,11 @@ def test_what_ended_long_ago_is_forgotten() -> None:
     assert known <= 201 and set(states) == {"stopped"}
 
 
-def crowd(store: Path, clients: int, questions: int) -> list[list[float]]:
+def crowd(store: Path, clients: int, questions: int, workers: int) -> list[list[float]]:
     """So many clients at once on one server, each asking one question after the other; when each was answered."""
     import time
 
-    app = create_app(store=store, token="t" * 20, workers=2)
+    app = create_app(store=store, token="t" * 20, workers=workers)
 
     async def one(browser: httpx.AsyncClient, number: int) -> list[float]:
         times = []
@@ -216,12 +216,12 @@ def crowd(store: Path, clients: int, questions: int) -> list[list[float]]:
 
 
 def test_several_clients_take_turns(tmp_path: Path) -> None:
-    fair(crowd(tmp_path, clients=12, questions=4))
+    fair(crowd(tmp_path, clients=12, questions=4, workers=1))
 
 
 @pytest.mark.slow
 def test_fifty_clients_take_turns(tmp_path: Path) -> None:
-    times = crowd(tmp_path, clients=50, questions=20)
+    times = crowd(tmp_path, clients=50, questions=20, workers=2)
     fair(times)
     ends = sorted(each[-1] for each in times)
     print(f"50 clients, 1000 answers, no error; first client done {ends[-1] - ends[0]:.1f} s before the last")

@@ -239,10 +239,10 @@ def test_a_training_is_seen_live_stopped_kept_and_guessed_against(page: Any, add
     page.wait_for_selector("#state[data-ended=yes]")
     assert page.inner_text("#state").endswith("stopped") and page.locator("#live button >> text=Stop").is_disabled()
     with page.expect_download() as arrived:
-        page.click("text=Export")
+        page.click("#live button >> text=Export")
     assert arrived.value.suggested_filename.endswith(".zip")
     page.click("#live button >> text=Keep")
-    page.click("text=transformer on in-context-markov >> nth=0")
+    page.click("a >> text=transformer on in-context-markov")
     page.wait_for_selector("#rival option >> nth=1", state="attached")
     page.select_option("#rival", index=1)
     page.click("#play")
