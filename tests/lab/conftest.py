@@ -57,7 +57,7 @@ class Drive:
         return subprocess.Popen([sys.executable, *words], env=environment, preexec_fn=limit, **pipes)
 
     def finish(self, process: subprocess.Popen) -> dict[str, Any]:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         return json.loads(out.splitlines()[-1])
 
@@ -69,7 +69,7 @@ class Drive:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def wait_for(self, condition: Callable[[], bool], process: subprocess.Popen) -> None:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 600
         while not condition():
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline

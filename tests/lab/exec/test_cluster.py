@@ -185,6 +185,28 @@ def test_a_lost_head_is_a_sentence_within_half_a_minute(drive, tmp_path):
     assert len(Store(drive.store).cache.stored()) >= 2
 
 
+def test_a_silent_head_keeps_nobody_waiting(monkeypatch):
+    """D18: a question to a lost head waits for a minute, and Ray is asked nothing more once the loss is told."""
+    import threading
+    import time
+    from types import SimpleNamespace
+
+    from sandlab.lab._exec import cluster as module
+
+    silence = threading.Event()
+    lost = object.__new__(Cluster)
+    lost.ray = SimpleNamespace(nodes=lambda: silence.wait(60) or [])
+    lost._nodes, lost._seen, lost._asking = [{"Alive": True, "Resources": {"CPU": 2}}], -1e9, None
+    lost._lost, lost._mine, lost._in_flight = False, True, {object(): None}
+    lost._answered, lost._head = time.monotonic() - 20, "127.0.0.1:1"
+    monkeypatch.setattr(module, "_FRESH_FOR", 0.01)
+    assert lost.status() == {"nodes": 1} and lost.slots == 4
+    with pytest.raises(module.ClusterLost, match=r"no longer answers .* for \d+ seconds.*give the same command"):
+        lost.collect(0.1)
+    lost.close()
+    silence.set()
+
+
 def test_a_node_with_other_libraries_or_sources_is_named():
     """D20."""
     import dataclasses
