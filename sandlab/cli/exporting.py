@@ -52,8 +52,8 @@ def export(
         save_file({name: value.contiguous().clone() for name, value in twin.state_dict().items()}, out)
         print(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
     else:
-        _export_torch(network, out)
-        print(f"{out}: load it with torch.export.load")
+        shape = _export_torch(network, out)
+        print(f"{out}: load it with torch.export.load; it takes {shape}")
 
 
 def _transformer(model: Any) -> Any:
@@ -67,15 +67,20 @@ def _transformer(model: Any) -> Any:
     return model
 
 
-def _export_torch(model: Any, out: Path) -> None:
-    """The traced network for inputs of its own length, any number of them."""
+def _export_torch(model: Any, out: Path) -> str:
+    """Write the traced network for inputs of its own length, and say for how many at once: any number, or one."""
     import torch
 
     length = int(getattr(model.config, "length", 16))
-    tokens = torch.zeros(2, length, dtype=torch.long)
-    program = torch.export.export(model.eval(), (tokens,), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+    tokens, any_number = torch.zeros(2, length, dtype=torch.long), ({0: torch.export.Dim("batch", min=1)},)
+    model.eval()
+    try:
+        program, batch = torch.export.export(model, (tokens,), dynamic_shapes=any_number), "any number of inputs"
+    except Exception:  # torch tells in many ways that the code depends on the number of examples
+        program, batch = torch.export.export(model, (tokens[:1],)), "one input at a time"
     out.parent.mkdir(parents=True, exist_ok=True)
     torch.export.save(program, out if out.suffix == ".pt2" else out.with_suffix(".pt2"))
+    return f"{batch}, {length} tokens long"
 
 
 @commands.command("eval", epilog="Example:  sandlab eval runs/training/…/model --world dyck --set length=64")
