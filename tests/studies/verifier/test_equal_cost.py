@@ -37,13 +37,15 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 def test_a_tiny_run_of_the_json_task() -> None:
     quick = study.config("quick")
-    records = replace(quick.records, seeds=2, training=replace(quick.records.training, steps=30))
+    records = replace(quick.records, seeds=1, training=replace(quick.records.training, steps=30))
     tiny = replace(
-        quick, records=records, tasks=("JSON records",), prompts=6, rollouts=60, repeated=1, samples=6, budgets=(1, 2),
+        quick, records=records, tasks=("JSON records",), prompts=4, rollouts=60, repeated=1, samples=6, budgets=(1, 2),
         tries=2, steps=1,
     )  # fmt: skip
     outcome = study.run(tiny, LAB)
-    assert len(outcome.findings) == 6 and set(outcome.figures) == {"accuracy-against-cost", "calibration"}
+    # A model that is hardly trained may get nothing right: there is then no target to be near to.
+    assert len(outcome.findings) + len(outcome.unmeasured) == 6 and len(outcome.findings) >= 5
+    assert set(outcome.figures) == {"accuracy-against-cost", "calibration"}
     (rows,) = outcome.tables.values()
     assert [row["algorithm"] for row in rows] == list(ALGORITHMS)
 
