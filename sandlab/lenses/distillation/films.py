@@ -91,8 +91,8 @@ class UncertaintyFilm:
         places = np.tile(np.arange(self.time), 2)
         rows = np.repeat([below + 0.3, below - 0.4], self.time)
         # log v is the entropy of a guess among all terminals.
-        look = {"cmap": "cividis_r", "vmin": 0.0, "vmax": float(np.log(self.world.words))}
-        squares = axis.scatter(places, rows, c=np.zeros(len(places)), s=90, marker="s", **look)
+        most, start = float(np.log(self.world.words)), np.zeros(len(places))
+        squares = axis.scatter(places, rows, c=start, s=90, marker="s", cmap="cividis_r", vmin=0.0, vmax=most)
         for row, name in zip((below + 0.3, below - 0.4), ("model", "exact")):
             axis.text(-0.8, row, name, ha="right", va="center", fontsize=7)
         figure.colorbar(squares, ax=axis, shrink=0.5, label="entropy (nats)")
