@@ -62,7 +62,7 @@ def _transformer(model: Any) -> Any:
     if not isinstance(model, Transformer):
         raise BadInput(
             f"{type(model).__name__} has no equivalent there: use --to hf, which takes any model, or in Python "
-            "sl.models.bridge_to_transformer_lens"
+            "sl.lab.bridge_to_transformer_lens"
         )
     return model
 

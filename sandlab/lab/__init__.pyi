@@ -1,6 +1,7 @@
 # Written by scripts/front_door.py from the `__all__` of each file (`make stubs`).
 
 from sandlab.lab.laboratory import Laboratory as Laboratory
+from sandlab.lab.lens_bridge import bridge_to_transformer_lens as bridge_to_transformer_lens
 from sandlab.lab.run import Report as Report
 from sandlab.lab.run import Store as Store
 from sandlab.lab.run import load_report as load_report
@@ -17,6 +18,7 @@ __all__ = [
     "Store",
     "Sweep",
     "TrainedModels",
+    "bridge_to_transformer_lens",
     "fit_config",
     "load_report",
     "log_runs",

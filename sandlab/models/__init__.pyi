@@ -71,7 +71,6 @@ from sandlab.models.layers import linear as linear
 from sandlab.models.layers import look_up as look_up
 from sandlab.models.layers import module_list as module_list
 from sandlab.models.layers import one_hot as one_hot
-from sandlab.models.lens_bridge import bridge_to_transformer_lens as bridge_to_transformer_lens
 from sandlab.models.markov.disentangled import DisentangledTransformer as DisentangledTransformer
 from sandlab.models.markov.disentangled import DisentangledTransformerConfig as DisentangledTransformerConfig
 from sandlab.models.markov.one_layer import OneLayerMarkov as OneLayerMarkov
@@ -208,7 +207,6 @@ __all__ = [
     "attention_pattern",
     "bert",
     "bert_wiki",
-    "bridge_to_transformer_lens",
     "build",
     "cat_tf",
     "causal_mask",

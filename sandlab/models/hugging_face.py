@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from sandlab.registry import get, name_of
 
 __all__ = ["export_hugging_face", "register_with_transformers"]
 
-MODEL_TYPE = PACKAGE = "sandlab"
+MODEL_TYPE = "sandlab"
 
 
 def export_hugging_face(model: Model, folder: str | Path, *, letters: Sequence[str] = (), about: str = "") -> Path:
@@ -42,7 +41,7 @@ def export_hugging_face(model: Model, folder: str | Path, *, letters: Sequence[s
     except TypeError as problem:
         kind = type(model).__name__
         raise BadInput(f"{kind} has options that are no JSON ({problem}): it cannot be exported") from None
-    name, target = _name_of(model), Path(folder)
+    name, target = name_of("models", model), Path(folder)
     vocab = int(getattr(model.config, "outputs", None) or getattr(model.config, "vocab", 0) or 0)
     config = config_class(sandlab_model=name, sandlab_options=options, vocab_size=vocab, dtype=model.dtype)
     with torch.random.fork_rng(devices=[]):
@@ -86,7 +85,7 @@ def _classes() -> tuple[Any, Any]:
         def __init__(self, config: SandlabConfig) -> None:
             super().__init__(config)
             with torch.device("cpu"):  # `from_pretrained` builds on "meta", which computes no tables
-                self.inner: nn.Module = _class(config.sandlab_model)(**config.sandlab_options)
+                self.inner: nn.Module = get("models", config.sandlab_model)(**config.sandlab_options)
             self.post_init()
 
         def _init_weights(self, module: nn.Module) -> None:
@@ -115,31 +114,9 @@ def _classes() -> tuple[Any, Any]:
     return SandlabConfig, SandlabForCausalLM
 
 
-def _name_of(model: Model) -> str:
-    """The registered name; of a model that only one circuit uses, the place of its class in the package."""
-    kind = type(model)
-    try:
-        return name_of("models", model)
-    except BadInput:
-        if not kind.__module__.startswith(f"{PACKAGE}."):
-            raise
-        return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def _class(name: str) -> Any:
-    """The class of a name in a folder; nothing outside this package and the loaded plug-ins is imported."""
-    module, colon, qualified = name.partition(":")
-    if not colon:
-        return get("models", name)
-    found = getattr(importlib.import_module(module), qualified, None) if module.startswith(f"{PACKAGE}.") else None
-    if not (isinstance(found, type) and issubclass(found, Model)):
-        raise BadInput(f"{name} is no model of SandLab: the folder was not written by export_hugging_face")
-    return found
-
-
 def _restore_tables(model: Any) -> None:
     """Compute anew the tables that are not stored with the weights: loading leaves them empty."""
-    fresh = dict(_class(model.config.sandlab_model)(**model.config.sandlab_options).named_buffers())
+    fresh = dict(get("models", model.config.sandlab_model)(**model.config.sandlab_options).named_buffers())
     stored = model.inner.state_dict()
     for name, table in model.inner.named_buffers():
         if name not in stored:

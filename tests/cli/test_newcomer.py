@@ -95,7 +95,7 @@ def test_a_regular_expression_becomes_a_circuit_elsewhere(tmp_path: Path, capsys
 def test_a_regular_expression_is_read_with_transformer_lens() -> None:
     pytest.importorskip("transformer_lens")
     circuit, word = sl.circuits.compile("(abab)*", 8), torch.tensor([[0, 1, 0, 1, 0, 1, 0, 1]])
-    logits, cache = sl.models.bridge_to_transformer_lens(circuit).run_with_cache(word)
+    logits, cache = sl.lab.bridge_to_transformer_lens(circuit).run_with_cache(word)
     torch.testing.assert_close(logits, circuit(word), rtol=0, atol=1e-5)
     assert cache["layers.0.attention.pattern"].shape[0] == 1
 

@@ -10,10 +10,10 @@ import torch
 
 import sandlab as sl
 from sandlab.errors import BadInput
-from sandlab.models.lens_bridge import bridge_to_transformer_lens
+from sandlab.lab.lens_bridge import bridge_to_transformer_lens
 
 pytest.importorskip("transformer_lens")
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from circuit_instances import INSTANCES
 
 WITH_PARTS = [name for name in INSTANCES if name != "suffix-table"]  # which is one table, without named activations
