@@ -23,6 +23,7 @@ export async function worldsPage(state) {
 export async function worldPage(state) {
   const now = { settings: JSON.parse(state.settings ?? "{}"), seed: Number(state.seed ?? 0), text: state.text }, right = element("div", {});
   let asked = 0;
+  const soon = later(150, () => { remember(state.name, now); told(refresh)(); }); // a held key asks once
   // The settings stay where they are, with the keyboard in them; what depends on them is drawn anew.
   async function refresh() {
     const turn = asked += 1, facts = await view("world", { name: state.name, settings: JSON.stringify(now.settings), seed: now.seed, examples: 8 });
@@ -30,7 +31,7 @@ export async function worldPage(state) {
     return facts;
   }
   const facts = await refresh();
-  const controls = panel("Settings", ...facts.fields.map((field) => control(field, now.settings, (value) => { now.settings[field.name] = value; remember(state.name, now); told(refresh)(); })));
+  const controls = panel("Settings", ...facts.fields.map((field) => control(field, now.settings, (value) => { now.settings[field.name] = value; soon(); })));
   main.replaceChildren(element("h2", {}, element("a", { class: "back", href: "#/worlds" }, "Worlds"), " / ", facts.name), element("div", { class: "columns" }, controls, right));
 }
 
