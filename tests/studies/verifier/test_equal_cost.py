@@ -46,7 +46,7 @@ def test_a_tiny_run_of_the_json_task() -> None:
     # A model that is hardly trained may get nothing right: there is then no target to be near to.
     assert len(outcome.findings) + len(outcome.unmeasured) == 6 and len(outcome.findings) >= 5
     assert set(outcome.figures) == {"accuracy-against-cost", "calibration"}
-    rows = outcome.tables["at-the-largest-budget"]
+    rows = outcome.tables["at the largest budget"]
     assert [row["algorithm"] for row in rows] == list(ALGORITHMS)
 
 
