@@ -29,7 +29,7 @@ __all__ = [
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "inconclusive": "? inconclusive", "": "· not run"}
 _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim"}
 _WIDTH_WITHOUT_TERMINAL = 120
-_WIDTH_OF_FINDINGS = 110  # of a table of findings whose five columns can be read
+_WIDTH_OF_FINDINGS = 140  # of a table of findings whose five columns hold their words whole
 _LEAST = {"claim": 40, "verdict": 14}
 SYNONYMS = {
     "rotary": "rope",
