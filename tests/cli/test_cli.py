@@ -117,7 +117,7 @@ def test_every_world_that_needs_no_setting_can_be_sampled(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sho"], "Did you mean 'show'"),
+        (["sho"], "did you mean 'show'"),
         (["list", "world"], "did you mean 'worlds'"),
         (["show", "dyk"], "did you mean 'dyck'"),
         (["sample", "dykc"], "did you mean 'dyck'"),
