@@ -20,7 +20,7 @@ MOST_BLOCKS = 2**16 - 1
 
 def attention_pattern(
     scores: Float[Tensor, "*lead query key"],
-    mask: Bool[Tensor, "*lead query key"] | None = None,
+    mask: Bool[Tensor, "*#lead query key"] | None = None,
     *,
     kind: str = "softmax",
     bias: Tensor | None = None,
@@ -76,7 +76,7 @@ def allowed_keys(
     return allowed
 
 
-def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*lead time"], base: float) -> Tensor:
+def rotate(x: Float[Tensor, "*lead time dim"], positions: Int[Tensor, "*#lead time"], base: float) -> Tensor:
     """Rotary encoding: turn each pair of coordinates (i, i + dim/2) by position · base^(−2i/dim)."""
     half = x.shape[-1] // 2
     # Angles in at least float32: half precision cannot distinguish positions beyond a few hundred.

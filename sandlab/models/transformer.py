@@ -44,6 +44,7 @@ class TransformerConfig(Config):
     positions          "none", "learned", "sinusoidal", "rotary", "relative", "alibi", "one-hot" (appended to the
                        token), "linear": position_slope · t · d with d = (+1, −1, +1, …)/√width (a direction that layer
                        norm does not remove), "learned-linear": position_slope · t times a learned direction
+    position_slope     the factor of t in the two linear codes: given with them, and only with them
     position_shift     while training, one number drawn uniformly from 0 … position_shift is added to all positions of a
                        batch, which shows the model positions beyond its training length (Liu et al. 2023, §5)
     token_std          standard deviation of the initial token vectors (None: as init_std says); coordinates of
@@ -237,7 +238,7 @@ class Transformer(Model):
 
     def forward(
         self, inputs: Int[Tensor, "*lead time"], cache: KeyValueCache | None = None
-    ) -> Float[Tensor, "*lead time outputs"]:
+    ) -> Float[Tensor, "*lead read outputs"]:
         """Logits of every position (or the last). With a cache from `start_cache`, inputs continue its sequences."""
         if cache is not None:
             return self._continue(inputs, cache)
@@ -276,7 +277,7 @@ class Transformer(Model):
         return self.read_out(self.ln_final(x))
 
     def embed_tokens(
-        self, inputs: Int[Tensor, "*lead time"], positions: Int[Tensor, "*lead time"] | None = None
+        self, inputs: Int[Tensor, "*lead time"], positions: Int[Tensor, "*#lead time"] | None = None
     ) -> Float[Tensor, "*lead time width"]:
         """Token vectors with the position codes that live in the residual stream (of 0, 1, 2, … unless given)."""
         config, time = self.config, inputs.shape[-1]
