@@ -44,6 +44,8 @@ def bridge_to_transformer_lens(model: Model) -> HookedRootModule:  # type: ignor
     class Bridge(Root):  # type: ignore[misc,no-any-unimported,unused-ignore]
         """A model of SandLab with TransformerLens's hooks."""
 
+        network: Model
+
         def __init__(self, network: Model) -> None:
             super().__init__()
             for part in list(network.modules()):

@@ -255,9 +255,11 @@ def log_runs(logger: Any, name: str, experiment: Experiment, runs: Runs) -> None
 def _sender(logger: Any) -> Callable[[dict[str, float], int], None] | None:
     """How a logger takes numbers at a step, by the method that it has."""
     if hasattr(logger, "add_scalar"):
-        return lambda values, step: [logger.add_scalar(name, value, step) for name, value in values.items()] and None
-    for method in ("log_metrics", "log"):
-        take = getattr(logger, method, None)
-        if callable(take):
-            return lambda values, step, take=take: take(values, step=step)  # type: ignore[misc]
-    return None
+
+        def one_by_one(values: dict[str, float], step: int) -> None:
+            for name, value in values.items():
+                logger.add_scalar(name, value, step)
+
+        return one_by_one
+    take = getattr(logger, "log_metrics", None) or getattr(logger, "log", None)
+    return (lambda values, step: take(values, step=step)) if callable(take) else None

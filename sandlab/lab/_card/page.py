@@ -40,13 +40,13 @@ def draw(cards: Sequence[Card]) -> Figure:
     tests = tests_of(cards)
     rows = _heights(tests)
     wide = len(cards) > 1
-    ratios = {"width_ratios": (4.4, 0.55 * len(cards))} if wide else {}
+    ratios = (4.4, 0.55 * len(cards)) if wide else None
     with figures.style():
         from matplotlib.figure import Figure
 
         size = (6.6 + 0.55 * len(cards) * wide, 0.165 * (rows[-1] - rows[0]) + 1.3)
         figure = Figure(figsize=size, layout="constrained")
-        axes = np.atleast_1d(figure.subplots(1, 1 + wide, sharey=True, **ratios)).tolist()
+        axes = np.atleast_1d(figure.subplots(1, 1 + wide, sharey=True, width_ratios=ratios)).tolist()
         _bars(axes[0], cards[0], tests, rows)
         if wide:
             _map(axes[1], cards, tests, rows)

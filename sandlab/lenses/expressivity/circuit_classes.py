@@ -112,7 +112,7 @@ def _connectivity() -> bool:
 def _circuits() -> bool:
     """Two layers write the value of every gate of 64 random circuits, one step each."""
     world = CircuitEvaluation(inputs=4, gates=24)
-    return accuracy_on(gate_by_gate(world), world.sample(64, rng=rng(0, "circuits"))) == 1.0
+    return bool(accuracy_on(gate_by_gate(world), world.sample(64, rng=rng(0, "circuits"))) == 1.0)
 
 
 _LADDER = (

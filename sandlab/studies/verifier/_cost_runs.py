@@ -300,7 +300,7 @@ def _relative_distance(target: Seen, again: Seen, got: Seen) -> float:
     ours = [_distance(target[prompt], got[prompt]) for prompt in met]
     floor = [_distance(target[prompt], again[prompt][: len(got[prompt]) or None]) for prompt in met]
     # Two small samples may agree by chance: their distance is at least that of one string.
-    return float(np.mean(ours) / max(np.mean(floor), 1 / max(map(len, again.values()))))
+    return float(np.mean(ours)) / max(float(np.mean(floor)), 1 / max(len(each) for each in again.values()))
 
 
 def _distance(first: list[Hashable], second: list[Hashable]) -> float:
