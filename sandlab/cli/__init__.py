@@ -130,6 +130,8 @@ def call(arguments: list[str]) -> int:
         return end.exit_code
     except BrokenPipeError:
         raise
+    except SystemExit as end:  # click and rich end with code 1 when a reader has gone
+        raise end.__context__ if isinstance(end.__context__, BrokenPipeError) else end from None
     except Exception as problem:
         return _explain(problem, arguments)
 

@@ -169,10 +169,10 @@ def test_slow_questions_end_and_the_server_goes_on() -> None:
     from sandlab.atlas.workers import TooSlow, Workers
 
     async def play() -> None:
-        pool = Workers(1, seconds=1)  # of processor time: compiling takes several
+        pool = Workers(1, seconds=1)  # of processor time: compiling takes minutes
         pool.start()
         with pytest.raises(TooSlow):
-            await pool.ask("circuit", {"machine": "S5", "length": 64, "method": "scan"})
+            await pool.ask("circuit", {"machine": "Grid60", "length": 64, "method": "scan"})
         pool.seconds = 60
         assert (await pool.ask("world", {"name": "dyck"}))["name"] == "dyck"
         pool._all[0].process.kill()  # the system took it

@@ -257,7 +257,7 @@ def test_a_worker_killed_while_idle_is_replaced():
         workers.close()
 
 
-def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not():
+def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not(monkeypatch):
     import pickle
 
     from sandlab.lab._exec.cluster import _compute, _knock
@@ -266,7 +266,9 @@ def test_what_runs_on_a_node_unpacks_the_task_or_says_why_not():
     assert done.seconds >= 0
     assert "/no/such/folder" not in sys.path
     assert "install the job's module" in _compute(b"nonsense", []).message
-    _knock("auto")
+    monkeypatch.setattr("ray._private.utils.read_ray_address", lambda: "")
+    with pytest.raises(BadInput, match="no Ray cluster runs on this machine"):
+        _knock("auto")
     with pytest.raises(BadInput, match="address like"):
         _knock("ray://somewhere")
 
