@@ -61,9 +61,10 @@ def _guard(
 ) -> Callable[..., Any]:
     signature = inspect.signature(function)
     # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
-    # before that begins. (How many bytes a model needs is known, and said, by `sized`.)
+    # before that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
     most = {"positions": 2**16, "heads": 2**16, "types": 2**16}
-    most |= {} if name.endswith("Config") else {"length": 2**22}
+    formula = function.__module__.startswith("sandlab.lenses.")
+    most |= {} if name.endswith("Config") or formula else {"length": 2**22}
     plan: list[tuple[str, Any, bool]] = []
 
     @functools.wraps(function)
