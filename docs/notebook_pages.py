@@ -11,6 +11,7 @@ import base64
 import contextlib
 import io
 import json
+import linecache
 import os
 import sys
 import tempfile
@@ -38,7 +39,9 @@ def run(name: str) -> tuple[dict[str, Any], list[list[Cell]]]:
     """Execute the code cells in order, as Jupyter would: the names that are left, and the outputs of each cell."""
     space: dict[str, Any] = {"__name__": "__main__"}
     with inside_a_new_folder():
-        outputs = [_execute("".join(c["source"]), space, f"{name}[{n}]") for n, c in enumerate(cells(name)) if _code(c)]
+        outputs = [
+            _execute("".join(c["source"]), space, f"<{name}[{n}]>") for n, c in enumerate(cells(name)) if _code(c)
+        ]
     return space, outputs
 
 
@@ -60,6 +63,7 @@ def _code(cell: Cell) -> bool:
 
 def _execute(source: str, space: dict[str, Any], where: str) -> list[Cell]:
     """Run one cell; what it prints, and the value of a last line that is an expression."""
+    linecache.cache[where] = (len(source), None, _lines(source), where)  # where a study looks for its own source
     tree = ast.parse(source, where)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()

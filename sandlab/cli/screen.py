@@ -31,6 +31,7 @@ _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim
 _WIDTH_WITHOUT_TERMINAL = 120
 _WIDTH_OF_FINDINGS = 140  # of a table of findings whose five columns hold their words whole
 _LEAST = {"claim": 40, "verdict": 14}
+_WHOLE = 24  # letters of a name that is not broken
 SYNONYMS = {
     "rotary": "rope",
     "softmax": "flash sdpa",
@@ -101,8 +102,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     console = _console()
     roomy = console.width >= _WIDTH_OF_FINDINGS
     table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        table.add_column(name, overflow="fold", min_width=_LEAST.get(name) if roomy else None)
+    rows = [list(row) for row in rows]
+    for place, name in enumerate(columns):
+        # Names stay whole, so that they can be copied: the first column gives nothing to the others.
+        whole = place == 0 and all(len(str(row[0])) <= _WHOLE for row in rows)
+        table.add_column(name, overflow="fold", no_wrap=whole, min_width=_LEAST.get(name) if roomy else None)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
     console.print(table)

@@ -11,6 +11,12 @@ import sandlab as sl
 from sandlab.cli import call
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A screen on which no row is broken."""
+    monkeypatch.setenv("COLUMNS", "140")
+
+
 def answer(capsys, *arguments: str, code: int = 0):
     assert call(list(arguments)) == code, capsys.readouterr()
     printed = capsys.readouterr()

@@ -49,6 +49,7 @@ def two_nodes(drive, monkeypatch):
         raylets.shutdown()
 
 
+@pytest.mark.slow
 def test_a_study_outlives_a_killed_node_and_a_killed_driver(drive, two_nodes, tmp_path):
     raylets, second = two_nodes
     here = f"ray:{raylets.address}"

@@ -123,8 +123,9 @@ def test_algorithm_1_trains_neurons_then_attention():
     assert float(block.diag().min()) > 1.5 * float((block - block.diag().diag()).abs().max())
 
 
-def test_algorithm_2_trains_only_attention_after_the_first_stage_on_the_models_own_labels():
-    world = Lego("S3", variables=6, length=2)
+@pytest.mark.parametrize(("group", "variables"), [("C2", 5), pytest.param("S3", 6, marks=pytest.mark.slow)])
+def test_algorithm_2_trains_only_attention_after_the_first_stage_on_the_models_own_labels(group, variables):
+    world = Lego(group, variables=variables, length=2)
     model = ideal_lego_transformer(world, 0.0)
     done = recursive_self_training(
         model, world, ffn=(0.0, 1), attention=(6.0, 150), stages=2, below=1e-3, samples=200, rng=rng(0)
