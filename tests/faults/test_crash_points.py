@@ -82,7 +82,9 @@ def check(answer: dict[str, Any], whole: dict[str, Any], killed: bool) -> None:
     assert len(answer["starts"]) <= 6 + (6 - answer["kept"]), answer
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", ["kill", "ENOSPC", *(pytest.param(each, marks=pytest.mark.slow) for each in ("EIO", "EROFS"))]
+)
 def test_some_points(breaker: Breaker, whole: dict[str, Any], fault: str) -> None:
     step = max(1, whole["calls"] // 5)
     for at in range(list(FAULTS).index(fault), whole["calls"], step):
