@@ -118,6 +118,7 @@ torch.testing.assert_close(twin_logits, trained(letters), rtol=0, atol=1e-4)
     run_outside("from-a-regex-to-hugging-face", tmp_path, check)
 
 
+@pytest.mark.slow  # a shorter replay is in tests/cli/test_newcomer.py
 def test_a_world_and_a_study_from_outside_run_at_the_terminal(tmp_path):
     run_outside("bring-your-own-world-and-study", tmp_path, "assert study.claims")
     assert (tmp_path / "report" / "index.html").is_file()
