@@ -85,8 +85,9 @@ def test_everything_has_an_example(snippets, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_examples_written_by_hand_run(snippets, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in sl.names(kind):
-        found = snippets.snippet(kind, name, sl.get(kind, name))
+    examples = {name: snippets.snippet(kind, name, sl.get(kind, name)) for name in sl.names(kind)}
+    assert any(not found.test for found in examples.values())
+    for name, found in examples.items():
         if not found.test:
             exec(compile(found.code, f"{kind}/{name}", "exec", dont_inherit=True), {})
 

@@ -33,20 +33,22 @@ def collected(store: Path, study: Any, settings: dict[str, Any], on: str) -> byt
     return b"".join(file.read_bytes() for file in files)
 
 
-def everywhere(folder: Path, study: Any, settings: dict[str, Any], places: tuple[str, ...]) -> None:
+def everywhere(folder: Path, study: Any, settings: dict[str, Any], places: tuple[str, ...]) -> bool:
+    """Whether the bits are the same twice locally, in every place, and resumed."""
     expected = collected(folder / "a", study, settings, "local")
-    for number, on in enumerate(("local", *places)):
-        assert collected(folder / str(number), study, settings, on) == expected, on
+    same = [
+        collected(folder / str(number), study, settings, on) == expected for number, on in enumerate(("local", *places))
+    ]
     store = Store(folder / "a")  # and resumed: every other result of a job is missing, and so is the run
     for key in store.cache.stored()[::2]:
         store.cache.path(key).unlink()
     for record in store.records():
         (record.path / "run.json").unlink()
-    assert collected(folder / "a", study, settings, "local") == expected
+    return all(same) and collected(folder / "a", study, settings, "local") == expected
 
 
 def test_locally_twice_in_processes_and_resumed(tmp_path: Path) -> None:
-    everywhere(tmp_path, trained.study, {}, ("processes:2",))
+    assert everywhere(tmp_path, trained.study, {}, ("processes:2",))
 
 
 @pytest.mark.slow
@@ -56,4 +58,4 @@ def test_studies_twice_in_processes_on_ray_and_resumed(tmp_path: Path, name: str
     study = trained.study if name == "toy" else sl.get("studies", name)
     quick = study.presets["quick"]
     settings = {field.name: smaller(getattr(quick, field.name)) for field in dataclasses.fields(quick)}
-    everywhere(tmp_path, study, settings if name != "toy" else {}, ("processes:2", "ray"))
+    assert everywhere(tmp_path, study, settings if name != "toy" else {}, ("processes:2", "ray"))

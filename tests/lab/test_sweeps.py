@@ -119,7 +119,14 @@ def test_loggers_are_known_by_their_methods() -> None:
 
 def test_a_run_of_weights_and_biases_is_such_a_logger() -> None:
     wandb = pytest.importorskip("wandb")
-    log_runs(lambda name, settings: wandb.init(mode="disabled", name=name, config=settings), *made_up())
+    begun: list[Any] = []
+
+    def start(name: str, settings: dict[str, str]) -> Any:
+        begun.append(wandb.init(mode="disabled", name=name, config=settings))
+        return begun[-1]
+
+    log_runs(start, *made_up())
+    assert len(begun) == 1 and wandb.run is None  # begun once, and ended
 
 
 def test_the_terminal_sweeps_a_file(
