@@ -143,7 +143,7 @@ from sandlab.lenses.flip_flop.glitches import draw_glitch as draw_glitch
 from sandlab.lenses.flip_flop.glitches import draw_glitch_maps as draw_glitch_maps
 from sandlab.lenses.flip_flop.glitches import find_glitch as find_glitch
 from sandlab.lenses.flip_flop.glitches import shorten as shorten
-from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader as HuggingFaceReader
+from sandlab.lenses.flip_flop.hugging_face_reader import HuggingFaceReader as HuggingFaceReader
 from sandlab.lenses.flip_flop.light_switch import Reader as Reader
 from sandlab.lenses.flip_flop.light_switch import WordReader as WordReader
 from sandlab.lenses.flip_flop.light_switch import light_switch_accuracy as light_switch_accuracy

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from sandlab.decoding.generators.hugging_face import LanguageModel, load_language_model
 from sandlab.errors import integer
 from sandlab.lenses.flip_flop.tail_errors import ErrorRate
 from sandlab.lenses.predictions import evaluating
@@ -19,7 +17,7 @@ from sandlab.registry import register
 from sandlab.worlds.flip_flop.language import FlipFlop
 from sandlab.worlds.flip_flop.light_switch import light_switch_text
 
-__all__ = ["HuggingFaceReader", "Reader", "WordReader", "light_switch_accuracy"]
+__all__ = ["Reader", "WordReader", "light_switch_accuracy"]
 
 WORDS = ("off", "on")
 
@@ -56,27 +54,6 @@ class WordReader:
                 logits = self.model(tokens.to(device))[torch.arange(len(lasts)), lasts]
                 chosen += logits[:, choices].argmax(-1).tolist()
         return chosen
-
-
-class HuggingFaceReader:
-    """A causal language model from a local folder, see `load_language_model`; nothing is downloaded."""
-
-    def __init__(self, folder: str | Path, device: str = "cpu") -> None:
-        self.language: LanguageModel = load_language_model(folder, device=device)
-
-    def choose(self, prompts: Sequence[str], words: Sequence[str]) -> list[int]:
-        # The word's first token after a space decides, as in the published comparison.
-        tokenizer = self.language.tokenizer
-        choices = [tokenizer(f" {word}", add_special_tokens=False).input_ids[0] for word in words]
-        return [int(self.next_log_probs(prompt)[choices].argmax()) for prompt in prompts]
-
-    def next_log_probs(self, prompt: str) -> Tensor:
-        """Log-probabilities of the token after a prompt."""
-        generator = self.language.generator
-        tokens = torch.tensor([self.language.encode(prompt)], device=generator.device)
-        generator.start(1, tokens.shape[1])
-        length = torch.tensor([tokens.shape[1]], device=generator.device)
-        return generator.next_logprobs(tokens, length, torch.zeros_like(length))[0]
 
 
 @register("lenses")

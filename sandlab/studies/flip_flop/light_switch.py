@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.experiment import Experiment, Training
-from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader
+from sandlab.lenses.flip_flop.hugging_face_reader import HuggingFaceReader
 from sandlab.lenses.flip_flop.probes import StoryAccuracy, story_accuracy
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, NotMeasured, Slope

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.lenses.flip_flop.light_switch import HuggingFaceReader, WordReader, light_switch_accuracy
+from sandlab.lenses.flip_flop.hugging_face_reader import HuggingFaceReader
+from sandlab.lenses.flip_flop.light_switch import WordReader, light_switch_accuracy
 from sandlab.worlds.flip_flop.light_switch import VOCABULARY
 
 
