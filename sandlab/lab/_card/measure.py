@@ -26,7 +26,7 @@ from sandlab.models.transformer import TransformerConfig
 from sandlab.random import rng
 from sandlab.worlds.base import World
 
-__all__ = ["REFERENCES", "Card", "Row", "measure_card", "recorded"]
+__all__ = ["REFERENCES", "ZOO", "Card", "Row", "measure_card", "recorded"]
 
 REFERENCES: dict[str, Any] = {
     "transformer": TransformerConfig,
@@ -35,6 +35,8 @@ REFERENCES: dict[str, Any] = {
     "hybrid": HybridConfig,
     "rnn": RNNConfig,
 }
+ZOO = Path(__file__).with_name("zoo")
+"""Cards of the references, SIZE/NAME.json, written by scripts/zoo_cards.py."""
 _WIDTHS = range(8, 513, 4)
 
 
@@ -79,7 +81,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Card:
-    """What a module can do: battery and size say what the numbers may be compared with."""
+    """What a module can do: battery and size say what the numbers may be compared with, `made` what measured them."""
 
     model: str
     battery: int
@@ -88,6 +90,7 @@ class Card:
     device: str
     rows: list[Row]
     left_out: list[str] = field(default_factory=list)
+    made: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1)
@@ -106,7 +109,16 @@ def measure_card(
     runs = train_what_time_allows(lab, experiments, label=model)
     measured = [task for task in chosen if task.name in runs]
     rows = [row for task in measured for row in _rows(task, runs[task.name], experiments[task.name])]
-    return Card(model, BATTERY, size, seeds, lab.device, rows, [name for name in experiments if name not in runs])
+    left_out = [name for name in experiments if name not in runs]
+    return Card(model, BATTERY, size, seeds, lab.device, rows, left_out, _versions())
+
+
+def _versions() -> str:
+    import torch
+
+    from sandlab import __version__
+
+    return f"sandlab {__version__}, torch {torch.__version__.partition('+')[0]}"
 
 
 def matched(kind: type[Config], task: Task, parameters: int) -> Config:
@@ -201,9 +213,7 @@ def _tokens_to_optimum(task: Task, runs: Runs, experiment: Experiment) -> list[f
 
 
 def recorded(size: str) -> list[Card]:
-    """The cards of the built-in architectures that came with SandLab, for this battery."""
-    file = Path(__file__).with_name(f"zoo-{size}.json")
-    if not file.exists():
-        return []
-    found = [Card.from_dict(each) for each in json.loads(file.read_text(encoding="utf-8"))]
+    """The cards of the built-in architectures that came with SandLab, for this battery, in the references' order."""
+    files = [ZOO / size / f"{name}.json" for name in REFERENCES]
+    found = [Card.from_dict(json.loads(file.read_text(encoding="utf-8"))) for file in files if file.is_file()]
     return [card for card in found if card.battery == BATTERY]
