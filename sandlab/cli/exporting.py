@@ -23,6 +23,7 @@ def export(
     to: Annotated[str, typer.Option(help="hf (any model), gpt2, lens (TransformerLens), torch (.pt2).")] = "hf",
     out: Annotated[Path, typer.Option(help="Where to write: a folder, or a file for torch and lens.")] = Path("export"),
     world: Annotated[str, typer.Option(help="World whose letters become the tokenizer.")] = "",
+    length: Annotated[int | None, typer.Option(help="With --to torch: tokens of an input.")] = None,
     settings: Settings = None,
 ) -> None:
     """Write a saved model for another library, with the same logits, or say in one sentence why it cannot be."""
@@ -52,8 +53,10 @@ def export(
         save_file({name: value.contiguous().clone() for name, value in twin.state_dict().items()}, out)
         print(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
     else:
-        shape = _export_torch(network, out)
-        print(f"{out}: load it with torch.export.load; it takes {shape}")
+        from sandlab.models.torch_export import export_torch
+
+        path, takes = export_torch(network, out, length=length)
+        print(f"{path}: load it with torch.export.load; it takes {takes}")
 
 
 def _transformer(model: Any) -> Any:
@@ -65,22 +68,6 @@ def _transformer(model: Any) -> Any:
             "sl.lab.bridge_to_transformer_lens"
         )
     return model
-
-
-def _export_torch(model: Any, out: Path) -> str:
-    """Write the traced network for inputs of its own length, and say for how many at once: any number, or one."""
-    import torch
-
-    length = int(getattr(model.config, "length", 16))
-    tokens, any_number = torch.zeros(2, length, dtype=torch.long), ({0: torch.export.Dim("batch", min=1)},)
-    model.eval()
-    try:
-        program, batch = torch.export.export(model, (tokens,), dynamic_shapes=any_number), "any number of inputs"
-    except Exception:  # torch tells in many ways that the code depends on the number of examples
-        program, batch = torch.export.export(model, (tokens[:1],)), "one input at a time"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    torch.export.save(program, out if out.suffix == ".pt2" else out.with_suffix(".pt2"))
-    return f"{batch}, {length} tokens long"
 
 
 @commands.command("eval", epilog="Example:  sandlab eval runs/training/…/model --world dyck --set length=64")
