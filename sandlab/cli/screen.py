@@ -20,6 +20,7 @@ __all__ = [
     "documents_alone",
     "print_findings",
     "print_json",
+    "print_sentences",
     "print_table",
     "printable",
     "text_number",
@@ -127,8 +128,25 @@ def print_findings(findings: Iterable[dict[str, Any]], title: str) -> None:
         console.print(Text.assemble(verdict, "  ", claim))
         told = [(name, value) for name, value in zip(names[2:], values) if value]
         for name, value in told:
-            console.print(Padding(Text.assemble((f"{name:<8}", "dim"), printable(str(value))), (0, 0, 0, 4)))
+            line = Text.assemble((f"{name:<8}", "dim"), printable(str(value)))
+            console.print(Padding(line, (0, 0, 0, 4), expand=False))
         console.print()
+
+
+def print_sentences(findings: Iterable[dict[str, Any]], title: str) -> None:
+    """Findings to be read one after the other: the verdict, the sentence, and below it what was measured."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = _console()
+    console.print(Text(printable(title), style="bold"))
+    for each in findings:
+        mark, colour = _mark(each)
+        console.print(Text.assemble((mark, colour), "  ", printable(each["statement"])))
+        words = f"{each['quantity'].rstrip('.')}: {_estimate(each)}, must be {_relation(each)}"
+        words += f"; paper: {each['paper']}" if each["paper"] else ""
+        console.print(Padding(Text(printable(words), style="dim"), (0, 0, 0, 4), expand=False))
+    console.print()
 
 
 def _console() -> Console:
@@ -147,15 +165,24 @@ def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
     rows = []
     for each in findings:
-        expected = each["verdict"] == "fails" and not each["held"]  # a corrected misprint
-        mark = MARKS[each["verdict"]] + (", as expected" if expected else "")
-        verdict = Text(mark, style="dim" if expected else _COLOURS[each["verdict"]])
         standing = _standing(each)
-        words = Text.assemble(
-            each["claim"], "\n", (each["statement"], "dim"), (f"\n{standing}" if standing else "", "dim")
-        )
-        rows.append([verdict, words, _measured(each), each["relation"], each["paper"]])
+        below = [each["statement"], f"Measured: {each['quantity']}", *([standing] if standing else [])]
+        words = Text.assemble(each["claim"], *((f"\n{printable(line)}", "dim") for line in below))
+        rows.append([Text(*_mark(each)), words, _measured(each), _relation(each), each["paper"]])
     return rows
+
+
+def _mark(each: dict[str, Any]) -> tuple[str, str]:
+    """The verdict and its colour; a corrected misprint is expected to fail."""
+    expected = each["verdict"] == "fails" and not each["held"]
+    if expected:
+        return f"{MARKS['fails']}, as expected", "dim"
+    return MARKS[each["verdict"]], _COLOURS[each["verdict"]]
+
+
+def _relation(each: dict[str, Any]) -> str:
+    """What the claim asks for; a tolerance of nothing is not mentioned."""
+    return str(each["relation"]).removesuffix(" ± 0")
 
 
 def _standing(each: dict[str, Any]) -> str:
@@ -177,6 +204,10 @@ def text_number(value: float) -> str:
 def _measured(each: dict[str, Any]) -> str:
     if not each["verdict"]:
         return ""
-    interval = f"[{text_number(each['low'])}, {text_number(each['high'])}]"
-    count = f"{each['count']} value{'s' if each['count'] != 1 else ''}"
-    return f"{text_number(each['mean'])}  {interval}, {count}"
+    return f"{_estimate(each)}, {each['count']} value{'s' if each['count'] != 1 else ''}"
+
+
+def _estimate(each: dict[str, Any]) -> str:
+    """The mean and its interval, where it is more than a point."""
+    mean, low, high = (text_number(each[name]) for name in ("mean", "low", "high"))
+    return mean if mean == low == high else f"{mean}  [{low}, {high}]"

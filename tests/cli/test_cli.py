@@ -221,7 +221,7 @@ def test_the_tour_runs_its_studies_and_ends_with_the_report(capsys, toys, monkey
     monkeypatch.setattr("sandlab.registry._entries", {**sl.registry._entries, "studies": {"toy/uniform": toys.study}})
     monkeypatch.setattr("sandlab.registry._study_modules", dict)
     text = answer(capsys, "tour", "--on", "local")
-    assert "1 studies" in text and "✓ holds" in text and "report/index.html" in text
+    assert "1 study," in text and "✓ holds" in text and "report/index.html" in text
     monkeypatch.setattr(toys.study, "tour", False)
     assert "no study is part of the tour" in answer(capsys, "tour", code=2)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sandlab.cli.screen import print_findings
+from sandlab.cli.screen import print_findings, print_sentences
 
 FINDING = {
     **{"verdict": "holds", "held": True, "claim": "markov/weight-tying.some-long-claim-name", "mean": 0.171},
     **{"statement": "The loss of tied weights ends at the loss of the bigram in every one of the runs.", "low": 0.12},
     **{"high": 0.22, "count": 8, "relation": "above 0.0625", "paper": "0.273 to 0.590"},
+    "quantity": "Final loss minus the loss of the bigram.",
 }
 
 
@@ -24,3 +25,29 @@ def test_no_column_is_lost_at_any_width(
     words = " ".join(said.split())
     for part in ("✓ holds", FINDING["claim"], "must be", "above 0.0625", "paper", "0.590", "0.171", "every one of the"):
         assert str(part) in words
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_sentence_is_followed_by_what_was_measured(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_sentences([FINDING], "(1 of 2) markov/weight-tying")
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= columns
+    words = " ".join(said.split())
+    assert f"✓ holds {FINDING['statement']} Final loss minus the loss of the bigram: 0.171" in words
+    assert "must be above 0.0625; paper: 0.273 to 0.590" in words
+
+
+@pytest.mark.parametrize("show", [print_findings, print_sentences])
+def test_an_exact_number_has_neither_interval_nor_tolerance(show, capsys: pytest.CaptureFixture[str]) -> None:
+    show([{**FINDING, "mean": 2.0, "low": 2.0, "high": 2.0, "count": 1, "relation": "= 2 ± 0"}], "toy/exact")
+    said = capsys.readouterr().out
+    assert "[" not in said and "±" not in said and "= 2" in said
+
+
+def test_a_misprint_that_fails_is_called_expected(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sentences([{**FINDING, "verdict": "fails", "held": False}, {**FINDING, "verdict": "fails"}], "toy/misprint")
+    said = capsys.readouterr().out
+    assert said.count("✗ fails") == 2 and said.count("✗ fails, as expected") == 1
