@@ -49,6 +49,7 @@ def circuit(
         "algebra": _algebra(made),
         "note": getattr(model.config, "note", ""),
         "parameters": model.parameter_count(),
+        "channels": list(getattr(model.config, "channels", ())),
         "code": f"model = sl.circuits.compile({machine!r}, {length}, {method!r})",
     }
     tokens = made.read_text(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import platform
@@ -13,8 +14,8 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
+from sandlab.atlas.catalogue import ON_FILES
 from sandlab.atlas.kept import packed
-from sandlab.atlas.views import ON_FILES
 from sandlab.errors import BadInput, integer, number
 
 __all__ = ["add_job_routes"]
@@ -128,12 +129,22 @@ def _whole(name: str, text: str) -> int:
 
 
 def _machine(store: Path) -> dict[str, Any]:
-    """Processors, versions, and how much the store holds."""
-    files = [file for file in store.rglob("*") if file.is_file()] if store.is_dir() else []
+    """Processors, versions, and what the store holds."""
+    parts = {name: _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
     return {
         "processors": os.cpu_count(),
         "system": platform.platform(terse=True),
         "Python": platform.python_version(),
         "torch": version("torch"),
-        "store": f"{len(files)} files, {sum(file.stat().st_size for file in files) / 2**20:.1f} MB",
+        "store": str(store.name),
+        **{f"in the store, {name}": held for name, held in parts.items() if held},
     }
+
+
+def _held(folder: Path) -> str:
+    """How many files a folder holds, and their size; files may go while they are counted."""
+    sizes = []
+    for file in folder.rglob("*") if folder.is_dir() else ():
+        with contextlib.suppress(OSError):
+            sizes += [file.stat().st_size] if file.is_file() else []
+    return f"{len(sizes)} files, {sum(sizes) / 2**20:.1f} MB" if sizes else ""

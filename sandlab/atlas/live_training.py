@@ -81,8 +81,13 @@ class _Curve:
         mean = [sum(row) / len(row) for row in self.losses]
         if not all(value < 1e9 for value in mean):  # some member has diverged
             return []
-        found = name_plateaus(plateaus(self.steps, mean, shortest=0.1), self.levels)
-        return [{"start": p.start, "stop": p.stop, "loss": round(p.loss, 5), "name": p.name} for p in found]
+        found: list[dict[str, Any]] = []
+        for each in name_plateaus(plateaus(self.steps, mean, shortest=0.1), self.levels):
+            if found and found[-1]["name"] == each.name:  # a slow slope beside one baseline is one stay there
+                found[-1]["stop"] = each.stop
+            else:
+                found.append({"start": each.start, "stop": each.stop, "loss": round(each.loss, 5), "name": each.name})
+        return found
 
     def _attention(self) -> dict[str, Any]:
         """Attention maps of the first member on the first held-out example; empty for models without attention."""

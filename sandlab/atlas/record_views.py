@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 __all__ = ["cards", "claims", "history", "sources", "standing"]
@@ -27,6 +28,9 @@ def claims() -> Json:
                 "paper": finding.paper,
                 "source": finding.source,
                 "verdict": finding.verdict,
+                "expected": finding.held,
+                "quantity": finding.quantity,
+                "note": finding.note,
                 "preset": run.preset,
                 "mean": _finite(finding.mean),
                 "low": _finite(finding.low),
@@ -74,12 +78,12 @@ def _figures(study: str) -> list[Json]:
 
 
 def sources() -> Json:
-    """Every published definition, theorem and experiment, where it lives, and what its claims found."""
+    """Every published definition, theorem and experiment, where it lives, and what its claims found; the errata."""
     import tomllib
 
     from sandlab.lab._report.coverage import REPOSITORY
 
-    verdicts = {row["id"]: row["verdict"] for row in claims()["claims"]}
+    verdicts = {row["id"]: _standing(row) for row in claims()["claims"]}
     by_study: dict[str, list[str]] = {}
     for name, verdict in verdicts.items():
         by_study.setdefault(name.partition(".")[0], []).append(verdict)
@@ -91,7 +95,28 @@ def sources() -> Json:
             found = [verdicts.get(place[6:], "not run") for place in places if place.startswith("claim:")]
             found += [each for place in places if place.startswith("study:") for each in by_study.get(place[6:], [])]
             rows.append({"chapter": table.get("spec", file.stem), "id": name, "places": places, "verdicts": found})
-    return {"rows": rows}
+    return {"rows": rows, "errata": _errata(REPOSITORY / "docs" / "errata.md")}
+
+
+def _standing(row: Json) -> str:
+    """The verdict; a claim that was printed wrong and fails as it must is "corrected"."""
+    return "corrected" if row["verdict"] == "fails" and not row["expected"] else str(row["verdict"])
+
+
+def _errata(file: Path) -> list[Json]:
+    """What is printed and what is true, by chapter: rows of tables and points of lists of the page on errata."""
+    found: list[Json] = []
+    for section in file.read_text(encoding="utf-8").split("\n## ")[1:] if file.is_file() else ():
+        chapter, _, text = section.partition("\n")
+        for line in text.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if line.startswith("| ") and len(cells) >= 3 and cells[0] != "printed":
+                found.append({"chapter": chapter, "printed": cells[0], "true": cells[1], "test": " | ".join(cells[2:])})
+        for point in text.split("\n- **")[1:]:
+            title, _, words = point.partition("**")
+            true = " ".join(words.partition("\n\n")[0].split())
+            found.append({"chapter": chapter, "printed": title.rstrip("."), "true": true, "test": ""})
+    return found
 
 
 def cards() -> Json:

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from sandlab.atlas.catalogue import built_in_worlds, has_plugins
 from sandlab.atlas.job_routes import add_job_routes
 from sandlab.atlas.jobs import Jobs
 from sandlab.atlas.kept import Kept
@@ -66,8 +67,9 @@ QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
     "standing": {"chapter": str},
     "sources": {},
     "cards": {},
+    "devices": {},
 }  # fmt: skip
-_STEADY = ("worlds", "claims", "sources", "cards")  # the same for every asker, until the server ends
+_STEADY = ("worlds", "claims", "sources", "cards", "devices")  # the same for every asker, until the server ends
 
 
 def create_app(
@@ -81,11 +83,11 @@ def create_app(
     token = token or secrets.token_urlsafe(24)
     folder = Path(store or os.environ.get("SANDLAB_STORE") or "runs")
     kept, pool = Kept(folder), Workers(workers, store=folder)
-    known: dict[str, dict[str, Any]] = {}
+    known = {"worlds": _json({"worlds": built_in_worlds()})}  # with plug-ins once a worker has looked
 
-    async def _remember(view: str) -> None:
-        if view not in known:
-            known[view] = await pool.ask(view, {})
+    async def _remember(*views: str) -> None:
+        for view in views:
+            known[view] = _json(await pool.ask(view, {}))
 
     async def _ask(view: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
         """The answer, given up when the page has gone for a second or two."""
@@ -103,7 +105,7 @@ def create_app(
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.jobs = Jobs(folder)
         pool.start()
-        warm = asyncio.create_task(_remember("worlds"))  # the first page, before anyone asks
+        warm = asyncio.create_task(_remember("claims", *(["worlds"] if has_plugins() else [])))
         yield
         warm.cancel()
         app.state.jobs.close()
@@ -133,13 +135,14 @@ def create_app(
         return HTMLResponse((STATIC / "index.html").read_text(encoding="utf-8").replace("{{token}}", token))
 
     @app.get("/api/{view}")
-    async def answer(view: str, request: Request) -> JSONResponse:
+    async def answer(view: str, request: Request) -> Response:
         if view not in QUESTIONS:
             return JSONResponse({"error": f"there is no question called {view!r}"[:200]}, 404)
         arguments = _arguments(view, request)
         if view in _STEADY:
-            await _remember(view)
-            return JSONResponse(known[view])
+            if view not in known:
+                await _remember(view)
+            return Response(known[view], media_type="application/json")
         if view == "guess":
             arguments["folder"] = str(kept.place(arguments.pop("kept", "")))
         return JSONResponse(await _ask(view, arguments, request))
@@ -191,6 +194,10 @@ def _arguments(view: str, request: Request) -> dict[str, Any]:
         except (ValueError, TypeError):
             raise BadInput(f"{name} cannot be read: {text[:80]!r}") from None
     return found
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _texts(text: str) -> dict[str, str]:

@@ -5,22 +5,22 @@ Settings come as texts and are read by their fields' types; nothing that a page 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from sandlab.atlas.catalogue import ON_FILES
 from sandlab.atlas.circuit_views import circuit
 from sandlab.atlas.decoding_views import race, refine, walk
 from sandlab.atlas.record_views import cards, claims, history, sources, standing
+from sandlab.atlas.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
 
 __all__ = ["VIEWS"]
 
-MOST_LETTERS, MOST_EXAMPLES = 400, 24
-ON_FILES = ("aligned-text", "contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
+MOST_LETTERS, MOST_EXAMPLES, A_FEW = 400, 24, 12
 Json = dict[str, Any]
 
 
@@ -54,38 +54,43 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     if not facts["tokens"]:
         return {**facts, "points": batch.inputs.flatten(1)[:, :2].tolist()}
     length = min(batch.inputs.shape[1], MOST_LETTERS)
-    truth = {
-        key: value[:, :length].tolist()
-        for key, value in batch.truth.items()
-        if value.ndim == 2 and value.shape[1] >= length and value.shape[0] == examples
-    }
+    under = {key: by_letter(value, length) for key, value in batch.truth.items()}
+    shown = batch.inputs[:, :length]
+    truth = {key: each.tolist() for key, each in under.items() if each is not None and not each.equal(shown)}
     rows = [[int(token) for token in row[:length]] for row in batch.inputs]
-    return {**facts, **_names(made), "rows": rows, "truth": truth}
+    return {**facts, **_names(made), "rows": rows, "truth": truth, "typed": _enough(made, batch.inputs[0, :length])}
+
+
+def _enough(made: Any, row: Any) -> int:
+    """How many letters of an example to begin with: a few where the oracle answers beginnings, else all."""
+    try:
+        laws_of(made, row[:A_FEW])
+    except NoLaw:
+        return len(row)
+    return min(A_FEW, len(row))
 
 
 def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Json:
-    """The oracle's law of what follows each letter of a text, and whether the text belongs to the language."""
-    import torch
-
-    from sandlab.worlds.base import Batch
-
+    """The oracle's law of what follows each letter of a text, what is hidden under the letters, and membership."""
     made = _world(name, settings)
     tokens = made.read_text(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
     if not len(tokens):
         raise BadInput("write at least one letter")
-    inputs = tokens.unsqueeze(0)
-    batch = Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool))
-    found: Json = {**_names(made), "row": tokens.tolist(), "accepts": None}
+    found: Json = {**_names(made), "row": tokens.tolist(), "membership": membership(made, tokens)}
+    found |= {"hidden": hidden_states(made, tokens), "code": _typing_code(made, text)}
     try:
-        logs = made.oracle(batch)[0]
-        logs = logs if logs.ndim == 2 else logs.unsqueeze(0)
-        found["probs"] = [[round(float(p), 6) for p in row] for row in logs.exp().tolist()]
-    except (NotImplementedError, KeyError) as problem:
-        found["why"] = str(problem).strip("'\"") or "this world has no oracle for a text alone"
-    with contextlib.suppress(NotImplementedError):
-        found["accepts"] = bool(torch.as_tensor(made.accepts(tokens)).all())
-    found["code"] = f"world = sl.worlds.{made!r}\nworld.oracle(batch_of(world.read_text({made.render(tokens)!r})))"
+        found["probs"] = [[round(p, 6) for p in row] for row in laws_of(made, tokens).tolist()]
+    except NoLaw as why:
+        found["why"] = str(why)
     return found
+
+
+def _typing_code(made: Any, text: str) -> str:
+    return (
+        f"world = sl.worlds.{made!r}\ntokens = world.read_text({text!r}).unsqueeze(0)\n"
+        "batch = sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool))\n"
+        "world.oracle(batch)[0].exp()   # a row after every letter"
+    )
 
 
 def guess(folder: str, text: str) -> Json:
@@ -108,10 +113,21 @@ def guess(folder: str, text: str) -> Json:
     return {**found, "model": [[round(p, 6) for p in row] for row in laws.tolist()]}
 
 
-VIEWS: dict[str, Callable[..., Json]] = {
-    view.__name__: view
-    for view in (worlds, world, predict, guess, circuit, walk, race, refine, claims, history, standing, sources, cards)
-}
+def devices() -> Json:
+    """What computes: the processor and the accelerators."""
+    import torch
+
+    found = {"cpu": f"{torch.get_num_threads()} thread for each question"}
+    found |= {f"cuda:{number}": torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())}
+    if torch.backends.mps.is_available():
+        found["mps"] = "the graphics processor of this Mac"
+    return {"devices": found}
+
+
+_ALL = (
+    worlds, world, predict, guess, circuit, walk, race, refine, claims, history, standing, sources, cards, devices,
+)  # fmt: skip
+VIEWS: dict[str, Callable[..., Json]] = {view.__name__: view for view in _ALL}
 
 
 def _world(name: str, settings: Mapping[str, str]) -> Any:

@@ -146,8 +146,8 @@ def _warm_up() -> None:
     import torch
 
     from sandlab.atlas.views import VIEWS
-    from sandlab.registry import names
+    from sandlab.plugins import load_all
 
     torch.set_num_threads(1)
-    names("worlds")  # plug-ins too, while files are open to it
+    load_all()  # plug-ins, while files are open to them
     VIEWS["world"]("dyck", {}, 0, 1)

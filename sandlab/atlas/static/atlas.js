@@ -1,5 +1,5 @@
 // The pages of the atlas. State lives in the address (#/page?…): a view can be shared and the back button works.
-import { element, leave, main, place, tell } from "./base.js";
+import { leave, main, place, tell, waiting } from "./base.js";
 import { circuitsPage } from "./pages/circuits.js";
 import { claimsPage } from "./pages/claims.js";
 import { decodingPage } from "./pages/decoding.js";
@@ -20,7 +20,7 @@ async function open() {
     else link.removeAttribute("aria-current");
   }
   document.title = `${page} · SandLab atlas`;
-  main.replaceChildren(element("p", { class: "muted waiting" }, "One moment …"));
+  main.replaceChildren(waiting());
   try {
     await (PAGES[page] ?? worldsPage)(state);
     if (mine === visit) main.dataset.ready = "yes";

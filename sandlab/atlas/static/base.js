@@ -60,7 +60,8 @@ export const later = (milliseconds, call) => {
   return (...rest) => { clearTimeout(timer); timer = setTimeout(() => call(...rest), milliseconds); };
 };
 export const panel = (title, ...inside) => element("section", { class: "panel" }, title && element("h3", {}, title), ...inside);
-export const code = (text) => element("details", { class: "python" }, element("summary", {}, "The same in Python"), element("pre", {}, text));
+export const code = (text, where = "in Python") => element("details", { class: "python" }, element("summary", {}, `The same ${where}`), element("pre", {}, text));
+export const waiting = () => element("p", { class: "muted waiting" }, "One moment …");
 export const choose = (id, options, chosen) => element("select", { id }, ...options.map((each) => {
   const [value, name] = Array.isArray(each) ? each : [each, each];
   return element("option", { value, selected: value === chosen }, name);
@@ -75,7 +76,7 @@ export function slider(id, text, { min, max, step, value, show = String }) {
 
 // Drawing: plots take the width that there is.
 export function plot(about, options) {
-  const narrow = window.innerWidth < 768; // one column: see the style sheet
+  const narrow = window.innerWidth <= 960; // one column: see the style sheet
   const room = (options.inside ?? main).clientWidth - (options.inside ? options.less : narrow ? 56 : (options.less ?? 440));
   const width = Math.max(260, Math.min(options.most ?? 760, room));
   const { most, less, inside, ...rest } = options;
@@ -92,7 +93,8 @@ export function swatches(names, paint = colour) {
   }));
 }
 export function heat(rows, { rowNames = [], columnNames = [], about = "", low = 0, high = 1, size = 16 }) {
-  const left = rowNames.length ? 12 + 7 * d3.max(rowNames, (name) => name.length) : 4, top = columnNames.length ? 18 : 4;
+  const left = rowNames.length ? 12 + 6.3 * d3.max(rowNames, (name) => name.length) : 4, wordy = d3.max(columnNames, (name) => name.length) > 2;
+  const top = columnNames.length ? (wordy ? 10 + 6.3 * d3.max(columnNames, (name) => name.length) : 18) : 4;
   const columns = d3.max(rows, (row) => row.length), width = left + size * columns + 4, height = top + size * rows.length + 4;
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("role", "img").attr("aria-label", about);
   const paint = d3.scaleLinear([low, high], [0, 1]).clamp(true);
@@ -101,7 +103,11 @@ export function heat(rows, { rowNames = [], columnNames = [], about = "", low = 
     .attr("data-sign", value < 0 ? "minus" : "plus").append("title").text(`${rowNames[y] ?? y + 1}, ${columnNames[x] ?? x + 1}: ${value}`)));
   const word = (x, y, text, anchor) => svg.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).attr("font-size", 11).attr("fill", "currentColor").text(text);
   rowNames.forEach((name, y) => word(left - 6, top + y * size + size * 0.7, name, "end"));
-  columnNames.forEach((name, x) => word(left + (x + 0.5) * size, 12, name, "middle"));
+  columnNames.forEach((name, x) => {
+    const middle = left + (x + 0.5) * size;
+    if (wordy) word(0, 0, name, "start").attr("transform", `translate(${middle + 4},${top - 5})rotate(-90)`);
+    else word(middle, 12, name, "middle");
+  });
   return svg.node();
 }
 

@@ -22,12 +22,13 @@ export async function claimsPage(state) {
       && (!chosen.words || `${each.id} ${each.statement}`.toLowerCase().includes(chosen.words.toLowerCase())) && fits(each, chosen.edge));
     if (["stale", "reduced"].includes(chosen.edge)) shown = await standing(shown, chosen.edge, standings, count);
     const tally = d3.rollup(shown, (rows) => rows.length, (each) => each.verdict);
-    count.textContent = `${shown.length} claims: ${[...tally].map(([verdict, number]) => `${number} ${verdict}`).join(", ")}`;
+    const expected = shown.filter((each) => each.verdict === "fails" && !each.expected).length, number = (verdict) => tally.get(verdict) ?? 0;
+    count.textContent = `${shown.length} claims: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
     const more = shown.length > room && element("button", { onclick: () => { room += 3 * MOST; fill(); } }, `Show more of the ${shown.length}`);
     list.replaceChildren(...shown.slice(0, room).map((each) => claimRow(each, each.id === opened, (id) => { opened = id; go("claims", { ...values(), open: opened }, true); })), more || "");
   });
   for (const input of Object.values(filter)) input.addEventListener("input", later(60, () => { room = MOST; fill(); }));
-  main.replaceChildren(element("h2", {}, "Claims of the sources, judged"), element("div", { class: "filters" }, ...Object.values(filter)), count, list);
+  main.replaceChildren(element("h2", {}, "Claims of the sources, judged"), element("div", { class: "filters" }, ...Object.values(filter)), count, legend(), list, code("sandlab claims", "at the terminal"));
   await fill();
 }
 
@@ -68,13 +69,27 @@ function claimRow(each, open, opening) {
     const picture = (figure) => element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}` });
     const date = (when) => new Date(1000 * when).toISOString().slice(0, 10), round = d3.format(".4~g");
     const past = found.history.map((entry) => element("tr", {}, element("td", {}, date(entry.date ?? 0)), element("td", {}, entry.preset ?? ""), element("td", { class: entry.verdict }, entry.verdict), element("td", { class: "mono" }, entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`)));
-    more.replaceChildren(element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : ""}.`),
+    more.replaceChildren(element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`), element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : ""}.`),
       ...found.figures.slice(0, 4).map(picture), element("table", { class: "past" }, ...past), element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")), code(`sl.run("${each.study}")`));
   });
   const toggle = () => { if (more.childNodes.length) { more.replaceChildren(); opening(""); } else { opening(each.id); show(); } };
   if (open) show();
   return element("article", { class: "claim", "data-claim": each.id }, element("div", {}, element("div", {}, element("span", { class: `verdict ${each.verdict}` }, each.verdict), " ", element("strong", {}, each.statement)),
-    element("div", { class: "muted mono" }, each.id, element("br"), `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`), element("button", { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` }, "History and figures"), more), axisOf(each));
+    element("div", { class: "muted mono" }, each.id, element("br"), `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`, each.verdict === "fails" && !each.expected && [element("br"), "expected to fail: the source is corrected here"]), element("button", { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` }, "History and figures"), more), axisOf(each));
+}
+
+// What the marks of the axes mean.
+function legend() {
+  const mark = (text, ...shapes) => {
+    const svg = d3.create("svg").attr("class", "mark").attr("viewBox", "0 0 30 16").attr("width", 30).attr("aria-hidden", "true");
+    for (const [name, facts] of shapes) { const made = svg.append(name); for (const [key, value] of Object.entries(facts)) made.attr(key, value); }
+    return element("span", {}, svg.node(), text);
+  };
+  return element("p", { class: "legend claim-marks" },
+    mark("ours: mean and interval over seeds", ["line", { x1: 2, x2: 28, y1: 8, y2: 8, class: "interval" }], ["circle", { cx: 15, cy: 8, r: 4, class: "mean" }]),
+    mark("single seeds", ["circle", { cx: 8, cy: 8, r: 2, class: "value" }], ["circle", { cx: 20, cy: 8, r: 2, class: "value" }]),
+    mark("what the claim allows", ["rect", { x: 2, y: 2, width: 26, height: 12, class: "allowed" }]),
+    mark("the source's number", ["path", { d: "M15,2L20,8L15,14L10,8z", class: "source" }]));
 }
 
 function axisOf(each) {

@@ -1,5 +1,5 @@
 // Training live: curves of all seeds beside the oracle and the baselines, plateaus, attention; stop, keep, export.
-import { ask, choose, code, download, element, go, heat, labelled, main, panel, pause, plot, tell, told, view } from "../base.js";
+import { ask, choose, code, colour, download, element, go, heat, labelled, main, panel, pause, plot, tell, told, view } from "../base.js";
 
 const MODELS = ["transformer", "lstm", "rnn", "state-space", "hybrid"];
 
@@ -20,7 +20,11 @@ export async function trainingPage(state) {
     follow(job.number, out, showKept);
   });
   const showKept = told(async () => { kept.replaceChildren(...keptList((await ask("/kept")).kept)); });
-  const write = () => { const now = values(); python.replaceChildren(code(`sandlab train --world ${now.world} --model ${now.model} --set world.length=${now.length} --set steps=${now.steps} --set lr=${now.lr} --seeds ${now.seeds}`)); };
+  const write = () => {
+    const now = values(), length = now.length && `length=${now.length}`;
+    python.replaceChildren(code([`world = sl.get("worlds", "${now.world}")(${length})`, `config = sl.lab.fit_config(world, sl.get("models", "${now.model}"), {})`,
+      `training = sl.learning.Training(steps=${now.steps}, batch_size=32, lr=${now.lr})`, `sl.lab.train_experiment(sl.learning.Experiment(world, config, training, seeds=${now.seeds}))`].join("\n")));
+  };
   for (const input of Object.values(form)) input.addEventListener("input", () => { write(); go("training", values(), true); });
   write();
   main.replaceChildren(element("h2", {}, "Watch a training"), element("div", { class: "columns" }, element("div", {}, panel("", labelled("World", form.world), labelled("Model", form.model), labelled("Length (empty: the world's own)", form.length),
@@ -70,15 +74,25 @@ function note(seen, line) {
 }
 
 function curves(seen, out) {
-  const last = d3.max(seen.points, (point) => point.step), levels = Object.entries(seen.levels);
-  return plot("held-out losses", { inside: out, less: 36, height: 380, marginLeft: 50, marginBottom: 42, marginRight: 16, color: { legend: true }, x: { label: "training step" }, y: { label: "held-out loss (nats)", nice: true },
+  const last = d3.max(seen.points, (point) => point.step), levels = apart(seen), seeds = [...new Set(seen.points.map((point) => point.seed))];
+  return plot("held-out losses", { inside: out, less: 36, height: 380, marginLeft: 50, marginBottom: 42, marginRight: 16, color: { legend: true, domain: seeds, range: seeds.map((_, index) => colour(index)) }, x: { label: "training step" }, y: { label: "held-out loss (nats)", nice: true },
     marks: [Plot.ruleY(levels, { y: (each) => each[1], strokeDasharray: "4 3", strokeOpacity: 0.6 }), Plot.text(levels, { x: last, y: (each) => each[1], text: (each) => each[0], textAnchor: "end", dy: -6, fill: "currentColor" }),
       Plot.line(seen.points, { x: "step", y: "loss", stroke: "seed", strokeWidth: 1.8 }), Plot.ruleY(seen.plateaus, { x1: "start", x2: "stop", y: "loss", stroke: "currentColor", strokeWidth: 6, strokeOpacity: 0.18 }),
       Plot.text(seen.plateaus, { x: (each) => (each.start + each.stop) / 2, y: "loss", text: (each) => `plateau: ${each.name}`, dy: 14, fill: "currentColor" })] });
 }
 
+// The levels as lines; names of levels that would be written over each other stand side by side.
+function apart(seen) {
+  const [low, high] = d3.extent([...seen.points.map((point) => point.loss), ...Object.values(seen.levels)]), near = (high - low) / 22;
+  return Object.entries(seen.levels).sort((a, b) => a[1] - b[1]).reduce((found, [name, level]) => {
+    const before = found.at(-1), first = before && found.find((each) => each[2] === before[2]);
+    if (first && level - first[2] < near) { first[0] += `, ${name}`; found.push(["", level, first[2]]); } else found.push([name, level, level]);
+    return found;
+  }, []);
+}
+
 function attention(seen) {
-  const names = seen.row, size = Math.max(7, Math.min(14, 300 / names.length));
-  return [element("h3", {}, "Attention of the first seed on a held-out example"), element("div", { class: "films wide" }, ...seen.attention.flatMap((layer, depth) => layer.heads.map((head, index) =>
-    element("figure", {}, element("figcaption", {}, `layer ${depth + 1}, head ${index + 1}`), heat(head, { size, about: layer.name })))))];
+  const names = seen.row, size = Math.max(12, Math.min(16, 300 / names.length));
+  return [element("h3", {}, "Attention of the first seed on a held-out example (rows read columns)"), element("div", { class: "films wide" }, ...seen.attention.flatMap((layer, depth) => layer.heads.map((head, index) =>
+    element("figure", {}, element("figcaption", {}, `layer ${depth + 1}, head ${index + 1}`), heat(head, { size, about: layer.name, rowNames: names, columnNames: names })))))];
 }

@@ -2,6 +2,8 @@
 import { ask, code, colour, element, go, joined, later, letters, main, panel, plot, told, view } from "../base.js";
 
 const SHOWN = 72; // letters of an example
+const MEMBERSHIP = { word: ["A word of the language.", "holds"], beginning: ["No word of the language yet, but it can still become one.", "inconclusive"],
+  outside: ["Outside the language: no continuation belongs to it.", "fails"], "no word": ["No word of the language.", "fails"] };
 
 export async function worldsPage(state) {
   const { worlds } = await view("worlds");
@@ -17,7 +19,7 @@ export async function worldsPage(state) {
   }
   search.addEventListener("input", fill);
   fill();
-  main.replaceChildren(count, element("p", {}, search), list);
+  main.replaceChildren(count, element("p", {}, search), list, code('sl.names("worlds")\nsl.get("worlds", "dyck")()'));
 }
 
 export async function worldPage(state) {
@@ -76,12 +78,12 @@ function examplesPanel(facts, fresh) {
 }
 
 function typingPanel(facts, name, now) {
-  const start = now.text ?? joined(facts.rows[0].slice(0, 12), facts.letters);
+  const start = now.text ?? joined(facts.rows[0].slice(0, facts.typed), facts.letters);
   const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
-  const word = element("div", {}), bars = element("div", {}), verdict = element("p", { id: "verdict" });
+  const word = element("div", {}), under = element("p", { class: "muted" }), bars = element("div", {}), verdict = element("p", { id: "verdict" }), python = element("div", {});
   let found, at, asked = 0;
   function show() {
-    word.replaceChildren(letters(found.row, found.letters));
+    word.replaceChildren(letters(found.row, found.letters, found.hidden));
     [...word.firstChild.children].forEach((each, index) => {
       each.setAttribute("role", "button"); each.tabIndex = 0;
       each.className = index === at ? "now" : "";
@@ -89,24 +91,29 @@ function typingPanel(facts, name, now) {
       each.addEventListener("click", chosen);
       each.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chosen(); } });
     });
-    verdict.textContent = found.accepts == null ? "" : `This word ${found.accepts ? "belongs" : "does not belong"} to the language.`;
-    verdict.className = found.accepts === false ? "fails" : "holds";
+    const [text, kind] = MEMBERSHIP[found.membership] ?? ["", ""], lanes = Object.keys(found.hidden);
+    verdict.textContent = text; verdict.className = kind;
+    under.textContent = lanes.length ? `Under the letters: ${lanes.join(", then ")}.` : "";
+    python.replaceChildren(code(found.code));
     bars.replaceChildren(...lawOf(found, at));
   }
-  const update = later(20, told(async () => {
+  async function read() {
     const turn = asked += 1;
     const answer = await view("predict", { name, settings: JSON.stringify(now.settings), text: input.value });
     if (turn !== asked) return; // a later letter was typed meanwhile
     found = answer; at = found.row.length - 1;
     show();
-  }));
+  }
+  const update = later(20, told(read));
   input.addEventListener("input", () => { now.text = input.value; remember(name, now); update(); });
-  update();
-  return panel("Type your own", element("label", { for: "typed" }, "A string of this world's letters"), input, word, verdict, bars);
+  // An example that cannot be read back as text is no mistake of the reader's.
+  if (now.text == null) read().catch((problem) => bars.replaceChildren(element("p", { class: "muted" }, problem.message)));
+  else update();
+  return panel("Type your own", element("label", { for: "typed" }, "A string of this world's letters"), input, word, under, verdict, bars, python);
 }
 
 function lawOf(found, at) {
-  if (!found.probs) return [element("p", { class: "muted" }, found.why ?? "There is no oracle for a text alone.")];
+  if (!found.probs) return [element("p", { class: "muted" }, `No law of what comes next: ${found.why}.`)];
   const probs = found.probs[Math.min(at, found.probs.length - 1)];
   const rows = probs.map((p, index) => ({ letter: found.answers[index] ?? String(index), p, index })).filter((row) => probs.length <= 40 || row.p > 0.002);
   const picture = plot("the oracle's law of the next letter", { most: 560, height: 62 + 22 * rows.length, marginLeft: 70, marginRight: 46, marginBottom: 40,
@@ -114,7 +121,7 @@ function lawOf(found, at) {
     marks: [Plot.barX(rows, { x: "p", y: "letter", fill: (r) => colour(r.index), rx: 2 }),
       Plot.text(rows, { x: "p", y: "letter", text: (r) => r.p.toFixed(3), dx: 5, textAnchor: "start", fill: "currentColor" }), Plot.ruleX([0])] });
   const list = element("span", { id: "law", class: "skip", "data-letters": found.row.length }, JSON.stringify(probs));
-  return [element("p", { class: "muted" }, `After letter ${at + 1} (choose another by a click):`), picture, list];
+  return [element("p", { class: "muted" }, found.probs.length < found.row.length ? "At the end of the text:" : `After letter ${at + 1} (choose another by a click):`), picture, list];
 }
 
 function gamePanel(facts, name, settings) {
