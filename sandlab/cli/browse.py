@@ -60,7 +60,9 @@ def sample(
     number: Annotated[int, typer.Option("-n", "--number", help="How many examples.")] = 5,
     settings: Settings = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    to: Annotated[Path | None, typer.Option(help="Write a Parquet file instead of printing.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Write instead: FILE.parquet, or a folder with a dataset card beside the file.")
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Folder of a saved model: what it writes after the beginning of each example.")
     ] = None,
@@ -78,12 +80,7 @@ def sample(
     made = make_world(world, pairs(settings or []))
     generator = rng(seed)
     if to is not None:
-        if to.suffix != ".parquet":
-            raise BadInput(f"--to must end in .parquet, got {str(to)!r}")
-        from sandlab.worlds.export import to_parquet
-
-        path = to_parquet(made, to, number, rng=generator)
-        print(f"{number} examples of {world} in {path}")
+        print(f"{number} examples of {world} in {_export(made, to, number, seed)}")
         return
     batch = made.sample(number, rng=generator)
     if model is not None:
@@ -94,6 +91,21 @@ def sample(
         print_json({**{part: value.tolist() for part, value in parts.items()}, "world": repr(made)}, compact=True)
         return
     _print_examples(made, batch)
+
+
+def _export(world: Any, to: Path, number: int, seed: int) -> Path:
+    """Write a Parquet file, or a dataset folder with its card."""
+    from sandlab.random import rng
+
+    if not to.suffix or to.is_dir():
+        from sandlab.worlds.dataset_card import export_dataset
+
+        return export_dataset(world, to, number, seed=seed)
+    if to.suffix != ".parquet":
+        raise BadInput(f"--to must end in .parquet or name a folder, got {str(to)!r}")
+    from sandlab.worlds.export import to_parquet
+
+    return to_parquet(world, to, number, rng=rng(seed))
 
 
 def _continue(world: Any, batch: Any, folder: Path, prompt: int, generator: Any) -> None:
