@@ -136,8 +136,7 @@ def _machine(store: Path) -> dict[str, Any]:
         "system": platform.platform(terse=True),
         "Python": platform.python_version(),
         "torch": version("torch"),
-        "store": str(store.name),
-        **{f"in the store, {name}": held for name, held in parts.items() if held},
+        "store": "; ".join(f"{name} {held}" for name, held in parts.items() if held) or "empty",
     }
 
 

@@ -23,7 +23,7 @@ class NoLaw(Exception):
 def hidden_states(made: Any, tokens: Tensor) -> dict[str, list[Any]]:
     """Name of a hidden quantity → its value under every letter.
 
-    An automaton's state after the letter, the depth of a stack, the content of a flip-flop's cell ("" before the first
+    An automaton's state after the letter, the depth of a stack, the content of a flip-flop's cell ("–" before the first
     write), the likeliest state of a hidden Markov model given the letters so far, the carry into a place.
     """
     from sandlab.worlds.automata.addition import Addition, carries
@@ -51,7 +51,7 @@ def hidden_states(made: Any, tokens: Tensor) -> dict[str, list[Any]]:
 
 def _cell(made: Any, tokens: list[int]) -> list[str]:
     """Content of the cell after each letter: a symbol after w, or a coarse letter that writes, changes it."""
-    content, found, symbols = "", [], made.symbols
+    content, found, symbols = "–", [], made.symbols
     for place, token in enumerate(tokens):
         if made.tokens == "coarse":
             content = str(token) if token < symbols else content
@@ -123,7 +123,9 @@ def laws_of(made: Any, tokens: Tensor) -> Tensor:
         except KeyError:
             raise NoLaw("the oracle of this world is told what is hidden, which a text alone does not say") from None
         except BadInput:
-            raise NoLaw("the oracle of this world answers whole examples only") from None
+            law = torch.empty(0)
+        if not law.numel():
+            raise NoLaw("the oracle of this world answers whole examples only")
         found.append(law if law.ndim == 2 else law[None])
     if found[0].shape != found[1].shape or not torch.equal(found[0], found[1]):
         raise NoLaw("the oracle of this world is told the answers, which a text alone does not have")

@@ -15,6 +15,7 @@ from sandlab.atlas.catalogue import ON_FILES
 from sandlab.atlas.circuit_views import circuit
 from sandlab.atlas.decoding_views import race, refine, walk
 from sandlab.atlas.record_views import cards, claims, history, sources, standing
+from sandlab.atlas.settings import offered
 from sandlab.atlas.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
 
@@ -47,7 +48,7 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     facts: Json = {
         "name": name,
         "text": inspect.cleandoc(type(made).__doc__ or ""),
-        "fields": _fields(made),
+        "fields": offered(made),
         "code": f"world = sl.worlds.{made!r}\nbatch = world.sample({examples}, rng=sl.rng({seed}))",
         "tokens": not batch.inputs.is_floating_point() and batch.inputs.ndim == 2,
     }
@@ -155,21 +156,3 @@ def _names(made: Any) -> Json:
     follows = same and bool(((batch.targets == batch.inputs.roll(-1, 1)) | ~batch.mask)[:, :-1].all())
     answers = letters[: made.outputs] if follows else [str(index) for index in range(made.outputs)]
     return {"letters": letters, "answers": answers, "follows": follows}
-
-
-def _fields(made: Any) -> list[Json]:
-    """Name, kind and value of each setting that can be written as text."""
-    found = []
-    for field in dataclasses.fields(made):
-        value = getattr(made, field.name)
-        if field.init and (value is None or isinstance(value, (bool, int, float, str))):
-            kind = type(value).__name__ if value is not None else "text"
-            found.append(
-                {
-                    "name": field.name,
-                    "kind": kind,
-                    "value": "" if value is None else str(value),
-                    "type": str(field.type),
-                }
-            )
-    return found

@@ -103,6 +103,8 @@ def test_typing_a_word_shows_the_oracles_law_and_the_address_can_be_shared(
     tokens = world.read_text("^([").unsqueeze(0)
     truth = world.oracle(sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))[0, -1].exp()
     assert max(abs(a - b) for a, b in zip(law, truth.tolist())) < 1e-5
+    under = page.locator("#typed ~ div .letters small").all_inner_texts()
+    assert under == ["0", "1", "2"] and page.inner_text("#verdict") == "A word of the language."
     other = browser.new_page()
     other.goto(page.url)
     other.wait_for_selector("#law", state="attached", timeout=PATIENCE)
@@ -137,6 +139,7 @@ def test_a_circuit_is_typed_looked_into_and_loses_a_head(page: Any, address: str
     assert page.locator("svg path").count() > 4
     page.click("text=Remove head 1 >> nth=0")
     page.wait_for_function("() => document.querySelector('#right')?.textContent.includes('without head')")
+    assert "map of 0" in page.inner_text("main") and page.locator("#decomposition tr").count() == 3
     page.fill("#machine", "((")
     page.wait_for_function("() => document.querySelector('#said').textContent.length > 5")
 

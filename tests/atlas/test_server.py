@@ -55,6 +55,85 @@ def test_the_oracle_on_the_page_is_the_oracle(client: TestClient) -> None:
     assert found["follows"] and found["answers"] == world.letters[:4]
 
 
+@pytest.mark.parametrize(
+    ("world", "text", "membership", "hidden"),
+    [
+        ("dyck", "^([]", "word", {"depth": [0, 1, 2, 1]}),  # of the prefixes; START is no bracket
+        ("dyck", "(]", "outside", {"depth": [1, 0]}),
+        ("flip-flop", "w1i0r1", "word", {"stored": ["–", "1", "1", "1", "1", "1"]}),
+        ("flip-flop", "w1i0", "beginning", {"stored": ["–", "1", "1", "1"]}),
+        ("flip-flop", "w1r0", "outside", {"stored": ["–", "1", "1", "1"]}),
+        ("cyclic", "011", "", {"state": ["0", "1", "0"]}),
+        ("abab", "abab", "word", {"state": ["0", "1", "2", "3"]}),
+        ("flip-flop-transduction", "1··0", "", {"state": [1, 1, 1, 0]}),
+        ("addition", "1+2 5+5 9+0", "", {"carry": [0, 0, 1]}),
+        ("in-context-markov", "0110", "", {}),
+    ],
+)
+def test_a_typed_text_is_judged_and_its_hidden_states_shown(
+    client: TestClient, world: str, text: str, membership: str, hidden: dict[str, list]
+) -> None:
+    found = client.get("/api/predict", params={"name": world, "text": text}).json()
+    assert found["membership"] == membership and found["hidden"] == hidden
+
+
+def test_an_oracle_that_is_told_the_answers_says_nothing_about_a_text() -> None:
+    from sandlab.atlas.views import predict, world
+
+    facts = world("program-task")
+    text = " ".join(facts["letters"][token] for token in facts["rows"][0])
+    found = predict("program-task", text)
+    assert "probs" not in found and "answers" in found["why"]
+
+
+def test_the_lines_shown_beside_a_typed_text_give_its_numbers(client: TestClient) -> None:
+    found = client.get("/api/predict", params={"name": "dyck", "text": "^(["}).json()
+    *lines, last = found["code"].split("\n")
+    names: dict[str, object] = {"sl": sl, "torch": torch}
+    exec("\n".join(lines), names)
+    law = eval(last, names)
+    torch.testing.assert_close(torch.tensor(found["probs"], dtype=torch.float64), law, rtol=0, atol=1e-6)
+
+
+def test_settings_offer_what_the_world_allows() -> None:
+    from sandlab.atlas.settings import offered
+
+    fields = {each["name"]: each for each in offered(sl.worlds.Dyck())}
+    assert fields["words"]["choices"] == ["prefix", "complete", "bounded"]
+    assert fields["length"]["low"] == 1 and "high" not in fields["length"]
+    assert (fields["opening"]["low"], fields["opening"]["high"]) == (0, 1)
+
+
+def test_the_first_page_lists_the_worlds_that_are_registered() -> None:
+    from sandlab.atlas.catalogue import built_in_worlds
+    from sandlab.atlas.views import worlds
+
+    everything = {each["name"]: each for each in worlds()["worlds"]}
+    listed = built_in_worlds()
+    assert listed == [everything[each["name"]] for each in listed]
+    here = [name for name in everything if sl.get("worlds", name).__module__.startswith("sandlab.worlds.")]
+    assert [each["name"] for each in listed] == here
+
+
+@pytest.mark.slow
+def test_every_world_has_a_page_and_answers_what_it_begins_with() -> None:
+    from sandlab.atlas.catalogue import built_in_worlds
+    from sandlab.atlas.views import predict, world
+
+    silent = []
+    for name in (each["name"] for each in built_in_worlds()):
+        facts = world(name)
+        if facts["tokens"]:
+            between = "" if all(len(letter) == 1 for letter in facts["letters"]) else " "
+            text = between.join(facts["letters"][token] for token in facts["rows"][0][: facts["typed"]])
+            if any(" " in letter for letter in facts["letters"]):
+                silent.append(name)  # what is shown cannot be typed
+            else:
+                found = predict(name, text)
+                assert found.get("probs") or found["why"]
+    assert silent == ["append-cases"]
+
+
 def test_examples_are_those_of_the_seed(client: TestClient) -> None:
     found = client.get("/api/world", params={"name": "dyck", "seed": "3", "examples": "4"}).json()
     batch = sl.worlds.Dyck().sample(4, rng=sl.rng(3))
@@ -66,6 +145,8 @@ def test_a_circuit_answers_breaks_and_loses_a_head(client: TestClient) -> None:
     whole = client.get("/api/circuit", params=asked).json()
     assert whole["right"] == 1 and whole["answers"] == whole["truth"] and len(whole["layers"]) >= 3
     assert len(whole["streams"]) == len(whole["layers"]) + 1
+    assert len(whole["channels"]) == len(whole["streams"][0]["rows"]) and "map of 0" in whole["channels"]
+    assert [each["level"] for each in whole["algebra"]["decomposition"]] == [2, 1]
     assert client.get("/api/circuit", params={**asked, "bits": "0"}).json()["right"] < 1
     assert client.get("/api/circuit", params={**asked, "off": "0.0"}).json()["right"] < 1
     assert client.get("/api/circuit", params={**asked, "temperature": "0.5"}).json()["right"] == 1
@@ -85,7 +166,13 @@ def test_claims_and_sources_are_what_is_recorded(client: TestClient) -> None:
 
     for name, (_, finding) in last_published("markov/weight-tying").items():
         assert claims[name]["verdict"] == finding.verdict and claims[name]["relation"] == finding.relation
-    assert len(client.get("/api/sources").json()["rows"]) > 300
+    sources = client.get("/api/sources").json()
+    assert len(sources["rows"]) > 300
+    assert {"printed", "true", "test", "chapter"} == set(sources["errata"][0]) and len(sources["errata"]) > 150
+    corrected = {name for name, row in claims.items() if row["verdict"] == "fails" and not row["expected"]}
+    studies = {f"study:{name.partition('.')[0]}" for name in corrected}
+    judged = [row["verdicts"] for row in sources["rows"] if studies.intersection(row["places"])]
+    assert judged and all("corrected" in verdicts for verdicts in judged)
     runs = {(run["study"], run["preset"]): run for run in client.get("/api/standing?chapter=nce").json()["runs"]}
     assert runs and all(run["status"] in ("current", "stale") for run in runs.values())
 

@@ -77,8 +77,8 @@ function arcs(weights, found) {
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("role", "img").attr("aria-label", "attention arcs");
   weights.forEach((row, query) => row.forEach((weight, key) => {
     if (weight < 0.04) return;
-    const far = Math.abs(x(query) - x(key)), lift = 14 + Math.min(52, far / 5), loop = Math.min(7, pad / 2);
-    const path = query === key ? `M${x(key)},${foot}c${-loop},${-18} ${loop},${-18} 0,0` : `M${x(key)},${foot}C${x(key)},${foot - lift} ${x(query)},${foot - lift} ${x(query)},${foot}`;
+    const far = Math.abs(x(query) - x(key)), lift = 14 + Math.min(52, far / 5), loop = Math.min(13, pad);
+    const path = query === key ? `M${x(key)},${foot}c${-loop},${-22} ${loop},${-22} 0,0` : `M${x(key)},${foot}C${x(key)},${foot - lift} ${x(query)},${foot - lift} ${x(query)},${foot}`;
     svg.append("path").attr("d", path).attr("fill", "none").attr("stroke", key < shift ? "#8a8d91" : colour(found.word[key - shift]))
       .attr("stroke-opacity", Math.min(1, weight)).attr("stroke-width", 2).append("title").text(`position ${query + 1 - shift} reads ${key + 1 - shift}: ${weight.toFixed(3)}`);
   }));

@@ -56,15 +56,18 @@ function pointsOf(points) {
 function control(field, settings, changed) {
   const value = settings[field.name] ?? field.value, id = `field-${field.name}`;
   const shown = element("output", {}, String(value));
-  const ranged = (max, step) => element("input", { id, type: "range", min: 0, max, step, value });
+  const ranged = (low, high, step) => element("input", { id, type: "range", min: low, max: Math.max(low, high), step, value });
+  const low = field.low ?? 0, given = Number(field.value);
   let input;
   if (field.kind === "bool") {
     input = element("select", { id }, ...["True", "False"].map((each) => element("option", { value: each.toLowerCase(), selected: String(value).toLowerCase() === each.toLowerCase() }, each)));
-  } else if (field.kind === "int") input = ranged(Math.max(16, 4 * Number(field.value)), 1);
-  else if (field.kind === "float" && Number(field.value) <= 1 && Number(field.value) >= 0) input = ranged(1, 0.01);
+  } else if (field.choices) input = element("select", { id }, ...field.choices.map((each) => element("option", { value: each, selected: each === String(value) }, each)));
+  else if (field.kind === "int" && given >= low) input = ranged(low, Math.min(field.high ?? Infinity, Math.max(16, 4 * given)), 1);
+  else if (field.kind === "float" && given >= low && field.low != null) input = ranged(low, field.high ?? Math.max(1, 4 * given), "any");
+  else if (field.kind === "float" && field.high == null) input = ranged(-Math.max(2, 4 * Math.abs(given)), Math.max(2, 4 * Math.abs(given)), "any");
   else input = element("input", { id, type: "text", value });
-  input.addEventListener("input", () => { shown.textContent = input.value; });
-  input.addEventListener("change", () => changed(input.value));
+  input.addEventListener("input", () => { shown.textContent = field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value; });
+  input.addEventListener("change", () => changed(input.type === "range" && field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value));
   return element("div", { class: "field" }, element("label", { for: id }, field.name, input.type === "range" && shown), input);
 }
 
