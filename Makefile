@@ -27,8 +27,9 @@ $(VENV)/everything.stamp: pyproject.toml constraints.txt
 setup: $(VENV)/core.stamp ## the core, enough for `sandlab run`
 setup-all: $(VENV)/everything.stamp ## the core and every extra
 
-tour: $(VENV)/core.stamp ## run the curated quick studies, print their findings, write the report
-	$(BIN)/sandlab tour
+tour: $(VENV)/core.stamp ## run a quick study of most chapters, print the findings, write the report
+	@$(BIN)/sandlab tour
+	@echo "To go on: source $(BIN)/activate, then sandlab list studies, sandlab show dyck/theorems"
 
 test: $(VENV)/everything.stamp ## the tests (about ten minutes on two cores)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not slow"

@@ -118,7 +118,7 @@ class Study(Generic[SettingsType]):
     quick, full   settings: the effect in one to three minutes on two cores; the source's own size
     null          settings under which the effect is absent (untrained weights, shuffled targets, …)
     at            where in the source
-    tour          part of `make tour`
+    tour          not read any more: `sandlab tour` lists its studies in `sandlab/cli/studies.py`
     """
 
     def __init__(

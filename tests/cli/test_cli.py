@@ -18,6 +18,7 @@ import pytest
 import sandlab as sl
 from sandlab.cli import app, call, settings
 from sandlab.cli.settings import convert, pairs, read_settings, read_value, under
+from sandlab.cli.studies import TOUR
 from sandlab.errors import BadInput
 from sandlab.studies.claims import Mean
 
@@ -217,13 +218,14 @@ def test_report_and_publish_write_what_was_found(capsys, toys, tmp_path):
 
 
 def test_the_tour_runs_its_studies_and_ends_with_the_report(capsys, toys, monkeypatch, tmp_path):
-    monkeypatch.setattr(toys.study, "tour", True)
-    monkeypatch.setattr("sandlab.registry._entries", {**sl.registry._entries, "studies": {"toy/uniform": toys.study}})
-    monkeypatch.setattr("sandlab.registry._study_modules", dict)
+    monkeypatch.setattr("sandlab.cli.studies.TOUR", ("toy/uniform",))
     text = answer(capsys, "tour", "--on", "local")
     assert "1 study," in text and "✓ holds" in text and "report/index.html" in text
-    monkeypatch.setattr(toys.study, "tour", False)
-    assert "no study is part of the tour" in answer(capsys, "tour", code=2)
+
+
+def test_the_tour_has_one_study_of_a_chapter_at_most():
+    chapters = [name.partition("/")[0] for name in TOUR]
+    assert set(TOUR) <= set(sl.names("studies")) and len(set(chapters)) == len(chapters) >= 12
 
 
 def test_train_reports_the_loss_beside_the_best_possible(capsys, tmp_path):
