@@ -98,7 +98,7 @@ def _export(world: Any, to: Path, number: int, seed: int) -> Path:
     from sandlab.random import rng
 
     if not to.suffix or to.is_dir():
-        from sandlab.worlds.dataset_card import export_dataset
+        from sandlab.lab.dataset_card import export_dataset
 
         return export_dataset(world, to, number, seed=seed)
     if to.suffix != ".parquet":

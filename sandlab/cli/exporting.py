@@ -53,7 +53,7 @@ def export(
         save_file({name: value.contiguous().clone() for name, value in twin.state_dict().items()}, out)
         print(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
     else:
-        from sandlab.models.torch_export import export_torch
+        from sandlab.lab.torch_export import export_torch
 
         path, takes = export_torch(network, out, length=length)
         print(f"{path}: load it with torch.export.load; it takes {takes}")

@@ -120,7 +120,6 @@ from sandlab.models.topics.one_layer import OneLayerTopics as OneLayerTopics
 from sandlab.models.topics.one_layer import OneLayerTopicsConfig as OneLayerTopicsConfig
 from sandlab.models.topics.pretrained import PretrainedEncoder as PretrainedEncoder
 from sandlab.models.topics.pretrained import load_encoder as load_encoder
-from sandlab.models.torch_export import export_torch as export_torch
 from sandlab.models.transformer import MLPBlock as MLPBlock
 from sandlab.models.transformer import Transformer as Transformer
 from sandlab.models.transformer import TransformerConfig as TransformerConfig
@@ -219,7 +218,6 @@ __all__ = [
     "depth_codes",
     "draw_encoder",
     "export_hugging_face",
-    "export_torch",
     "fact_parameters",
     "fact_transformer",
     "freeze_tables",

@@ -60,7 +60,6 @@ from sandlab.worlds.base import Batch as Batch
 from sandlab.worlds.base import Predictor as Predictor
 from sandlab.worlds.base import World as World
 from sandlab.worlds.base import cross_entropy as cross_entropy
-from sandlab.worlds.dataset_card import export_dataset as export_dataset
 from sandlab.worlds.diffusions.contrast import ContrastLaw as ContrastLaw
 from sandlab.worlds.diffusions.contrast import EmpiricalContrast as EmpiricalContrast
 from sandlab.worlds.diffusions.contrast import GaussianContrast as GaussianContrast
@@ -531,7 +530,6 @@ __all__ = [
     "enumerate_semigroup",
     "enumerate_states",
     "euler_kernel",
-    "export_dataset",
     "find_error",
     "first_error",
     "from_generators",

@@ -164,7 +164,7 @@ Seed {seed}; each split draws from `sl.rng({seed}, split)`. Written by SandLab {
 import sandlab as sl
 
 world = {made}
-sl.worlds.export_dataset(world, "{folder}", {dict(splits)!r}, seed={seed}{rest})
+sl.lab.export_dataset(world, "{folder}", {dict(splits)!r}, seed={seed}{rest})
 ```{note}
 
 Licence: Apache-2.0, as SandLab."""

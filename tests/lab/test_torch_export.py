@@ -10,10 +10,10 @@ import torch
 
 import sandlab as sl
 from sandlab.errors import BadInput
+from sandlab.lab.torch_export import export_torch
 from sandlab.models.base import Model
-from sandlab.models.torch_export import export_torch
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from circuit_instances import INSTANCES
 
 QUICK = ("memory-transformer", "counter-circuit", "suffix-table", "embedding-topics")

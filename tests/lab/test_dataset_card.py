@@ -11,7 +11,7 @@ import pytest
 import sandlab as sl
 from sandlab.cli import call
 from sandlab.errors import BadInput
-from sandlab.worlds.dataset_card import export_dataset
+from sandlab.lab.dataset_card import export_dataset
 
 WORLDS = {
     "dyck": sl.worlds.Dyck(types=3, length=12),
