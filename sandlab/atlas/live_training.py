@@ -84,7 +84,9 @@ class _Curve:
         found: list[dict[str, Any]] = []
         for each in name_plateaus(plateaus(self.steps, mean, shortest=0.1), self.levels):
             if found and found[-1]["name"] == each.name:  # a slow slope beside one baseline is one stay there
-                found[-1]["stop"] = each.stop
+                before, now = found[-1]["stop"] - found[-1]["start"], each.stop - each.start
+                mean_loss = (found[-1]["loss"] * before + each.loss * now) / max(1, before + now)
+                found[-1] |= {"stop": each.stop, "loss": round(mean_loss, 5)}
             else:
                 found.append({"start": each.start, "stop": each.stop, "loss": round(each.loss, 5), "name": each.name})
         return found

@@ -21,7 +21,7 @@ from sandlab.errors import BadInput, integer
 
 __all__ = ["VIEWS"]
 
-MOST_LETTERS, MOST_EXAMPLES, A_FEW = 400, 24, 12
+MOST_LETTERS, MOST_EXAMPLES, MOST_POINTS, A_FEW = 400, 24, 400, 12
 Json = dict[str, Any]
 
 
@@ -53,13 +53,21 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
         "tokens": not batch.inputs.is_floating_point() and batch.inputs.ndim == 2,
     }
     if not facts["tokens"]:
-        return {**facts, "points": batch.inputs.flatten(1)[:, :2].tolist()}
+        return facts | _points(made.sample(MOST_POINTS, rng=rng(seed)))
     length = min(batch.inputs.shape[1], MOST_LETTERS)
     under = {key: by_letter(value, length) for key, value in batch.truth.items()}
     shown = batch.inputs[:, :length]
     truth = {key: each.tolist() for key, each in under.items() if each is not None and not each.equal(shown)}
     rows = [[int(token) for token in row[:length]] for row in batch.inputs]
     return {**facts, **_names(made), "rows": rows, "truth": truth, "typed": _enough(made, batch.inputs[0, :length])}
+
+
+def _points(batch: Any) -> Json:
+    """Examples that are numbers: their first two coordinates, and their answers where these are classes."""
+    answers = batch.targets.flatten(1) if batch.targets.ndim > 1 else batch.targets[:, None]
+    classes = not answers.is_floating_point() and answers.shape[1] == 1
+    kinds = [f"answer {answer}" for answer in answers[:, 0].tolist()] if classes else []
+    return {"points": batch.inputs.flatten(1)[:, :2].tolist(), "kinds": kinds}
 
 
 def _enough(made: Any, row: Any) -> int:

@@ -11,7 +11,7 @@ export async function trainingPage(state) {
     seeds: field("seeds", { min: 1, max: 16, value: state.seeds ?? 3 }), lr: field("lr", { step: "any", value: state.lr ?? 0.003 }) };
   const out = element("div", { class: "panel", id: "live" }, element("p", { class: "muted" }, "Losses of all seeds appear here as they train, beside those of the oracle and of the world's baselines. Plateaus are named after the nearest baseline."));
   const values = () => Object.fromEntries(Object.entries(form).map(([name, input]) => [name, input.value]));
-  const python = element("div", {}), kept = element("div", {});
+  const python = element("div", { class: "whole" }), kept = element("div", {});
   const begin = told(async () => {
     const asked = values();
     const body = { kind: "train", world: asked.world, model: asked.model, settings: asked.length ? { length: asked.length } : {}, steps: Number(asked.steps), seeds: Number(asked.seeds), lr: Number(asked.lr) };
@@ -76,9 +76,9 @@ function note(seen, line) {
 function curves(seen, out) {
   const last = d3.max(seen.points, (point) => point.step), levels = apart(seen), seeds = [...new Set(seen.points.map((point) => point.seed))];
   return plot("held-out losses", { inside: out, less: 36, height: 380, marginLeft: 50, marginBottom: 42, marginRight: 16, color: { legend: true, domain: seeds, range: seeds.map((_, index) => colour(index)) }, x: { label: "training step" }, y: { label: "held-out loss (nats)", nice: true },
-    marks: [Plot.ruleY(levels, { y: (each) => each[1], strokeDasharray: "4 3", strokeOpacity: 0.6 }), Plot.text(levels, { x: last, y: (each) => each[1], text: (each) => each[0], textAnchor: "end", dy: -6, fill: "currentColor" }),
+    marks: [Plot.ruleY(levels, { y: (each) => each[1], strokeDasharray: "4 3", strokeOpacity: 0.6 }), Plot.text(levels, { x: last, y: (each) => each[1], text: (each) => each[0], textAnchor: "end", dy: -7, fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 }),
       Plot.line(seen.points, { x: "step", y: "loss", stroke: "seed", strokeWidth: 1.8 }), Plot.ruleY(seen.plateaus, { x1: "start", x2: "stop", y: "loss", stroke: "currentColor", strokeWidth: 6, strokeOpacity: 0.18 }),
-      Plot.text(seen.plateaus, { x: (each) => (each.start + each.stop) / 2, y: "loss", text: (each) => `plateau: ${each.name}`, dy: 14, fill: "currentColor" })] });
+      Plot.text(seen.plateaus, { x: (each) => (each.start + each.stop) / 2, y: "loss", text: (each) => `plateau: ${each.name}`, dy: 14, fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 })] });
 }
 
 // The levels as lines; names of levels that would be written over each other stand side by side.

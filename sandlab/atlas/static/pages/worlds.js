@@ -44,13 +44,16 @@ function remember(name, { settings, seed, text }) {
 function partsOf(facts, name, now, fresh) {
   const [first, ...rest] = facts.text.split("\n");
   const about = panel("", element("p", { class: "lead" }, first), rest.length > 1 && element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())), code(facts.code));
-  if (!facts.tokens) return [about, panel("Examples", pointsOf(facts.points))];
+  if (!facts.tokens) return [about, panel(`${facts.points.length} examples`, pointsOf(facts))];
   return [about, examplesPanel(facts, fresh), typingPanel(facts, name, now), gamePanel(facts, name, now.settings)];
 }
 
-function pointsOf(points) {
-  if (!points.length || points[0].length < 2) return element("p", { class: "muted" }, "This world gives numbers, not letters.");
-  return plot("two coordinates of the examples", { most: 420, marks: [Plot.dot(points, { x: (p) => p[0], y: (p) => p[1], r: 3, fill: colour(0) })] });
+// Examples that are numbers: a histogram of one coordinate, or two of them as dots; coloured by their answers.
+function pointsOf({ points, kinds }) {
+  const rows = points.map((each, index) => ({ x: each[0], y: each[1], kind: kinds[index] ?? "examples" })), names = [...new Set(rows.map((row) => row.kind))].sort(), one = points[0].length < 2;
+  const options = { most: 620, height: 300, marginLeft: 50, marginBottom: 42, color: { legend: names.length > 1, domain: names, range: names.map((_, index) => colour(index)) }, x: { label: one ? "value" : "first coordinate" } };
+  const marks = one ? [Plot.rectY(rows, Plot.binX({ y: "count" }, { x: "x", fill: "kind", thresholds: 40 })), Plot.ruleY([0])] : [Plot.dot(rows, { x: "x", y: "y", r: 2.5, fill: "kind", fillOpacity: 0.7 })];
+  return plot("examples", { ...options, y: { label: one ? "examples" : "second coordinate" }, marks });
 }
 
 function control(field, settings, changed) {
@@ -81,6 +84,7 @@ function examplesPanel(facts, fresh) {
 }
 
 function typingPanel(facts, name, now) {
+  if (facts.letters.some((each) => each.includes(" "))) return panel("Type your own", element("p", { class: "muted" }, "The letters of this world contain spaces: its strings are drawn, not typed."));
   const start = now.text ?? joined(facts.rows[0].slice(0, facts.typed), facts.letters);
   const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
   const word = element("div", {}), under = element("p", { class: "muted" }), bars = element("div", {}), verdict = element("p", { id: "verdict" }), python = element("div", {});
@@ -118,13 +122,13 @@ function typingPanel(facts, name, now) {
 function lawOf(found, at) {
   if (!found.probs) return [element("p", { class: "muted" }, `No law of what comes next: ${found.why}.`)];
   const probs = found.probs[Math.min(at, found.probs.length - 1)];
-  const rows = probs.map((p, index) => ({ letter: found.answers[index] ?? String(index), p, index })).filter((row) => probs.length <= 40 || row.p > 0.002);
+  const rows = probs.map((p, index) => ({ letter: found.answers[index] ?? String(index), p, index })).filter((row) => probs.length <= 12 || row.p > 0.002);
   const picture = plot("the oracle's law of the next letter", { most: 560, height: 62 + 22 * rows.length, marginLeft: 70, marginRight: 46, marginBottom: 40,
-    x: { domain: [0, 1], label: "probability of what comes next" }, y: { label: null, domain: rows.map((r) => r.letter), tickSize: 0 },
+    x: { domain: [0, 1], label: found.follows ? "probability of what comes next" : "probability of the answer" }, y: { label: null, domain: rows.map((r) => r.letter), tickSize: 0 },
     marks: [Plot.barX(rows, { x: "p", y: "letter", fill: (r) => colour(r.index), rx: 2 }),
       Plot.text(rows, { x: "p", y: "letter", text: (r) => r.p.toFixed(3), dx: 5, textAnchor: "start", fill: "currentColor" }), Plot.ruleX([0])] });
   const list = element("span", { id: "law", class: "skip", "data-letters": found.row.length }, JSON.stringify(probs));
-  return [element("p", { class: "muted" }, found.probs.length < found.row.length ? "At the end of the text:" : `After letter ${at + 1} (choose another by a click):`), picture, list];
+  return [element("p", { class: "muted" }, found.probs.length < found.row.length ? "At the end of the text:" : `${found.follows ? "After" : "At"} letter ${at + 1} (choose another by a click):`), picture, list];
 }
 
 function gamePanel(facts, name, settings) {
