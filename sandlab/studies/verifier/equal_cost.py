@@ -21,6 +21,11 @@ Two algorithms are compared at equal cost: at the largest cost that both have pa
 What to look for: each line is one algorithm, further left is cheaper, further up is better. Written down before the
 first run: at equal cost the walk is right more often than value-guided sampling with the same values, and nearer to the
 target; backtracking, which promises no law, is right more often than best of n.
+
+**What was learnt** (quick, 2026-11-16). The walk pays for its law: about the square of the length in evaluations. At
+the largest cost that value-guided sampling needs, it has hardly ever reached a leaf (accuracy lower by 0.9), and the
+values (area under ROC 0.69) are not good enough for a distance between the two to be seen. Where strings are checked exactly
+in the end, restarting is cheaper than walking back. Backtracking is ahead of best of n for the same evaluations.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from sandlab import figures
 from sandlab.studies.claims import Mean
@@ -212,6 +218,9 @@ def accuracy_against_cost(results: Results) -> Figure:
             cost, accuracy = results.line(task, name, "cost").mean(0), results.line(task, name, "accuracy").mean(0)
             axis.plot(cost, accuracy, marker="o", markersize=4, label=name)
         axis.set(xscale="log", xlabel="model evaluations per prompt", title=task, ylim=(0, 1.03))
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("prompts with a right string")
     axes[-1].legend(fontsize=7, loc="lower right")
     return figure

@@ -7,6 +7,10 @@ the unchanged model: remasking of repeats, the stop rule, three and five length 
 
 The stop rule matters: the public code compares after remasking and can return the noise with which a repeat was
 replaced. Here no translation repeats a word, so remasking can only help. The null are untrained models.
+
+**What was learnt** (quick, 2026-11-16). Leaving 80 % of the words uncorrupted ruins refinement (valid 0.05 after four
+passes, 0.75 with 15 %), and unambiguous data help (0.90). Five length hypotheses chosen by the sum of log-probabilities
+prefer short answers: valid falls to 0.42. Weighed with the probability of the length they help (0.79).
 """
 
 from __future__ import annotations

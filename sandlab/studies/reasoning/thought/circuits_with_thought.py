@@ -4,6 +4,10 @@ Random Boolean circuits of M gates in which every gate reads the one before. Wit
 one value per gate; without, it must give the last value at once. A two-layer circuit with computed weights evaluates
 every gate exactly; transformers of the same depth are trained on both forms. A chain counts as solved when all
 written values are right, as in greedy decoding. The same comparison for questions of several hops in context.
+
+**What was learnt** (quick, 2026-11-16). At 4 gates every chain is right against 76 % of the answers given at once. At
+12 gates 900 steps do not teach the chain: 11 % have all twelve values right, while the single answer is right in 68 %
+(a guess in 50 %). Hops need no such patience: all questions hop by hop, a third of them at once.
 """
 
 from __future__ import annotations
@@ -70,7 +74,7 @@ QUICK = settings((4, 12), 900, (41, 42, 43), 12, 3)
 
 study = Study(
     "reasoning/circuits-with-thought",
-    title="With a chain of thought circuits are evaluated gate by gate; at once they are not",
+    title="Two layers evaluate circuits gate by gate; short training finds this for 4 gates, not for 12",
     source="Feng et al. 2023; Merrill and Sabharwal 2024; Li et al. 2024",
     quick=QUICK,
     full=settings(

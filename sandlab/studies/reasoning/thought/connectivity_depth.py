@@ -4,6 +4,10 @@ Is t reachable from s in a graph of two random paths? Repeated squaring of the a
 decides it with ⌈log₂ n⌉ squarings; with k squarings exactly distances up to 2^k are found. Transformers of one to
 three layers (full: up to five) are trained on the question alone, and a model of two layers with a chain of thought
 that walks along the path.
+
+**What was learnt** (quick, 2026-11-16). Trained on the question alone, one, two and three layers stay at chance: that
+the construction exists does not mean that a short training finds it. With a walk along the path two layers answer every
+question.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ QUICK = settings(8, (1, 2, 3), 1200, (51, 52, 53), (4, 8, 12))
 
 study = Study(
     "reasoning/connectivity-depth",
-    title="Deeper models decide longer paths; a walk along the path needs no depth",
+    title="Squaring decides paths of twice the length per layer; trained models need the walk along the path",
     source="Merrill and Sabharwal 2024, A little depth goes a long way",
     quick=QUICK,
     full=settings(

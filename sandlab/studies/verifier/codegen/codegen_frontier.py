@@ -10,6 +10,10 @@ What to look for: for the same distribution, the curve with the verifier (solid)
 its dot is higher by more than it is further right. The price of a backtrack is four queries whatever the text's
 length, so it weighs more on short texts than on the source's 384 tokens; the exact verifier pays it rarely. The source
 does not say how the several dots of a curve arise; here a curve is cumulative progress.
+
+**What was learnt** (quick, 2026-11-16). With three small models the slopes with and without a verifier cannot be told
+apart (0.95 to 1.01, intervals around 1; published 1.05 to 1.44). Best of 8 gives 0.07 of sampling's distinct cases per
+query, less than the published 0.26.
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ takes top-p 0, 0.8, 0.95, 1 and temperatures 0.2, 0.6, 1, 1.2.
 What to look for: accuracy counts distinct cases, so it is low at both ends: cold or narrow distributions repeat
 themselves, hot and wide ones make errors. The table is sorted by accuracy like the published one. The coldest
 distributions may do no more than repeat the greedy text and then tie with it.
+
+**What was learnt** (quick, 2026-11-16). The order of the grid is the published one where it is wide (cold against warm,
+narrow against wide at temperature 1.2); the lead of backtracking (0.02) is within the spread of three models. Queries
+of block best-of-n grow in proportion to n here (slope 1.00); published is 0.82.
 """
 
 from __future__ import annotations
