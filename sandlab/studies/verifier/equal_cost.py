@@ -24,8 +24,9 @@ target; backtracking, which promises no law, is right more often than best of n.
 
 **What was learnt** (quick, 2026-11-16). The walk pays for its law: about the square of the length in evaluations. At
 the largest cost that value-guided sampling needs, it has hardly ever reached a leaf (accuracy lower by 0.9), and the
-values (area under ROC 0.69) are not good enough for a distance between the two to be seen. Where strings are checked exactly
-in the end, restarting is cheaper than walking back. Backtracking is ahead of best of n for the same evaluations.
+values (area under ROC 0.69) are not good enough for a distance between the two to be seen. Where strings are checked
+exactly in the end, restarting is cheaper than walking back. Backtracking is ahead of best of n for the same
+evaluations.
 """
 
 from __future__ import annotations

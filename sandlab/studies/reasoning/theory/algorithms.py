@@ -7,8 +7,8 @@ Algorithm 1 literally on the whole network with all weights of all slots, a cycl
 variables.
 
 **What was learnt** (quick, 2026-11-16). Algorithm 1 doubles the length without an error. Algorithm 2 with learnt
-neurons solves 0.81 of the chains of twice the length at its worst stage (0.68 to 0.93), not the 0.95 that were asked for;
-attention concentrates from stage to stage all the same.
+neurons solves 0.81 of the chains of twice the length at its worst stage (0.68 to 0.93), not the 0.95 that were asked
+for; attention concentrates from stage to stage all the same.
 """
 
 from __future__ import annotations
