@@ -92,6 +92,8 @@ class Training:
 class Snapshot:
     """A population at one moment of its training, as a probe sees it.
 
+    Weights go on changing in place: a probe that returns them returns copies.
+
     model   all members; `record` and `patch` work on it, the member axis is first
     world   what it is trained on; batch: the held-out examples of every evaluation, as the world gives them
     """

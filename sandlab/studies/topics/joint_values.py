@@ -33,7 +33,7 @@ STEPS = shared.published_steps(100_000, 10_000)
 
 def value_matrices_along(snapshot: Snapshot) -> dict[str, np.ndarray]:
     """The value matrix itself, at every evaluation."""
-    return {"value": snapshot.model.stacked["value"].detach().cpu().numpy()}
+    return {"value": snapshot.model.stacked["value"].detach().cpu().numpy().copy()}  # training goes on in place
 
 
 @dataclass(frozen=True)

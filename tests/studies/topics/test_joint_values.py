@@ -32,4 +32,5 @@ def test_a_small_run_measures_every_claim_and_shows_the_matrix_along_training() 
     tiny = replace(QUICK, panels=tuple(replace(each, training=small, seeds=2) for each in QUICK.panels))
     outcome = study.run(tiny, LAB, "quick")
     assert len(outcome.findings) == len(study.claims) and set(outcome.figures) == {"panels", "along training"}
-    assert outcome.results.values[PANELS[0]].shape == (2, 3, 101, 101)
+    value = outcome.results.values[PANELS[0]]
+    assert value.shape == (2, 3, 101, 101) and not np.array_equal(value[:, 0], value[:, -1])
