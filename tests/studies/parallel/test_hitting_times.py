@@ -22,7 +22,7 @@ def results(steps: list[float], parallel: float, grows: float, off: float) -> Re
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
-    good = results([1000, 999, 900, 20, 9, 6, 3, 2, 1.5, 1], 1000, 10, 0)
+    good = results([1000, 999, 900, 21, 42, 14, 6, 3, 5 / 3, 1], 1000, 10, 0)
     bad = results([2, 3, 4, 8, 9, 10, 20, 30, 40, 50], 5, 0.1, 50)
     check(study, good, bad)
 
