@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ON_FILES", "built_in_worlds", "has_plugins"]
+__all__ = ["ON_FILES", "PATHS", "built_in_worlds", "has_plugins"]
 
 ON_FILES = ("aligned-text", "contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
+PATHS = ("folder", "path", "paths")  # settings that name files: for Python and the terminal
 
 
 def built_in_worlds() -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from sandlab.atlas.catalogue import ON_FILES
+from sandlab.atlas.catalogue import ON_FILES, PATHS
 from sandlab.atlas.kept import packed
 from sandlab.errors import BadInput, integer, number
 
@@ -119,6 +119,8 @@ def _plain(given: Any) -> dict[str, str]:
         return {}
     if not isinstance(given, dict) or len(given) > 40:
         raise BadInput("settings are an object of at most 40 entries")
+    if any(given.get(name) for name in PATHS):
+        raise BadInput("a page opens no files")
     return {str(name)[:80]: str(value)[:2000] for name, value in given.items()}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cards", "claims", "history", "sources", "standing"]
+__all__ = ["cards", "claims", "history", "source_number", "sources", "standing"]
 
 Json = dict[str, Any]
 
@@ -26,6 +27,7 @@ def claims() -> Json:
                 "statement": finding.statement,
                 "relation": finding.relation,
                 "paper": finding.paper,
+                "point": source_number(finding.paper, finding.mean),
                 "source": finding.source,
                 "verdict": finding.verdict,
                 "expected": finding.held,
@@ -39,6 +41,22 @@ def claims() -> Json:
                 "date": run.date,
             }
     return {"claims": list(rows.values())}
+
+
+def source_number(words: str, ours: float) -> float | None:
+    """The source's number, where its words are one: "0.93", "at least 97 %", "3/4", "222 of 225", "0.71 − 0.66".
+
+    Words with more in them ("stage 1 to step 100") give none. A percentage is a share where ours is one.
+    """
+    plain = words.replace("−", "-").strip()
+    number = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+    if one := re.fullmatch(rf"(?:[≈~≤≥<>] ?|(?:about|at least|at most|more than|less than) )?{number}( ?%)?", plain):
+        return float(one[1]) / (100 if one[2] and abs(ours) <= 1.5 else 1)
+    if (two := re.fullmatch(rf"{number}(?: ?/ ?| of ){number}", plain)) and float(two[2]):
+        return float(two[1]) / float(two[2])
+    if two := re.fullmatch(rf"{number} - {number}", plain):
+        return float(two[1]) - float(two[2])
+    return None
 
 
 def history(claim: str) -> Json:

@@ -69,6 +69,7 @@ QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
     "cards": {},
     "devices": {},
 }  # fmt: skip
+_FIRST_PAGE = 1.0  # seconds
 _STEADY = ("worlds", "claims", "sources", "cards", "devices")  # the same for every asker, until the server ends
 
 
@@ -101,11 +102,16 @@ def create_app(
         finally:
             task.cancel()
 
+    async def _warm_up() -> None:
+        """Workers load what they need once the first page has had its second: it needs none of them."""
+        await asyncio.sleep(_FIRST_PAGE)
+        pool.start()
+        await _remember("claims", *(["worlds"] if has_plugins() else []))
+
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.jobs = Jobs(folder)
-        pool.start()
-        warm = asyncio.create_task(_remember("claims", *(["worlds"] if has_plugins() else [])))
+        warm = asyncio.create_task(_warm_up())
         yield
         warm.cancel()
         app.state.jobs.close()

@@ -10,6 +10,7 @@ import dataclasses
 import re
 from typing import Any
 
+from sandlab.atlas.catalogue import PATHS
 from sandlab.errors import BadInput
 
 __all__ = ["offered"]
@@ -22,7 +23,7 @@ def offered(made: Any) -> list[dict[str, Any]]:
     found = []
     for field in dataclasses.fields(made):
         value = getattr(made, field.name)
-        if field.init and (value is None or isinstance(value, (bool, int, float, str))):
+        if field.init and field.name not in PATHS and (value is None or isinstance(value, (bool, int, float, str))):
             kind = type(value).__name__ if value is not None else "text"
             facts = {"name": field.name, "kind": kind, "value": "" if value is None else str(value)}
             found.append({**facts, **_allowed(made, field.name, value)})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sandlab.atlas.catalogue import ON_FILES
+from sandlab.atlas.catalogue import ON_FILES, PATHS
 from sandlab.atlas.circuit_views import circuit
 from sandlab.atlas.decoding_views import race, refine, walk
 from sandlab.atlas.record_views import cards, claims, history, sources, standing
@@ -146,6 +146,8 @@ def _world(name: str, settings: Mapping[str, str]) -> Any:
         raise BadInput(f"{name} reads a file: make it in Python or at the terminal")
     if len(settings) > 40 or any(len(value) > 2000 for value in settings.values()):
         raise BadInput("that is more settings than a world has")
+    if any(settings.get(key) for key in PATHS):
+        raise BadInput("a page opens no files: make a world that reads some in Python or at the terminal")
     made = make_world(name, {key: value for key, value in settings.items() if value != ""})
     length = getattr(made, "length", 0)
     longest = max(length) if isinstance(length, tuple) else length

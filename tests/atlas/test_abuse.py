@@ -110,7 +110,10 @@ def test_a_machine_is_never_read_from_a_file(client: TestClient, secret: Path, a
 def test_worlds_and_models_of_files_are_not_for_pages(client: TestClient, secret: Path, world: str) -> None:
     settings = f'{{"path": "{secret}", "paths": "{secret}"}}'
     assert client.get("/api/world", params={"name": world, "settings": settings}).status_code == 400
-    for body in ({"world": world, "model": "rnn"}, {"world": "dyck", "model": "own-module"}):
+    reading = f'{{"source": "folder", "folder": "{secret.parent}"}}'
+    assert client.get("/api/world", params={"name": "image-contrast", "settings": reading}).status_code == 400
+    folders = {"world": "image-contrast", "model": "rnn", "settings": {"folder": str(secret.parent)}}
+    for body in ({"world": world, "model": "rnn"}, {"world": "dyck", "model": "own-module"}, folders):
         answer = client.post("/jobs", json={"kind": "train", **body}, headers=TOKEN)
         assert answer.status_code == 400, answer.text
 

@@ -115,6 +115,23 @@ def test_the_first_page_lists_the_worlds_that_are_registered() -> None:
     assert [each["name"] for each in listed] == here
 
 
+@pytest.mark.parametrize(
+    ("words", "ours", "number"),
+    [
+        ("0.93", 0.9, 0.93), ("−1", -1.0, -1.0), ("at least 97 %", 0.98, 0.97), ("99.8 %", 99.0, 99.8),
+        ("3/4", 1.0, 0.75), ("222 of 225", 1.0, 222 / 225), ("0.714 − 0.660", 0.05, 0.054), ("[3/4, 5/4]", 1.0, None),
+        ("yes", 1.0, None), ("stage 1 to step 100", 1.0, None), ("99.8 % with 2 layers at length 100", 1.0, None),
+        ("", 1.0, None),
+    ],
+)  # fmt: skip
+def test_the_source_has_a_point_only_where_its_words_are_a_number(
+    words: str, ours: float, number: float | None
+) -> None:
+    from sandlab.atlas.record_views import source_number
+
+    assert source_number(words, ours) == (number if number is None else pytest.approx(number))
+
+
 @pytest.mark.slow
 def test_every_world_has_a_page_and_answers_what_it_begins_with() -> None:
     from sandlab.atlas.catalogue import built_in_worlds

@@ -35,7 +35,7 @@ export async function claimsPage(state) {
 function fits(each, edge) {
   if (edge === "quick" || edge === "full") return each.preset === edge;
   if (edge === "near the edge") return nearEdge(each);
-  return edge !== "with the source's number" || /\d/.test(each.paper);
+  return edge !== "with the source's number" || each.point != null;
 }
 
 // Which runs are stale or reduced is found by reading the code: chapter by chapter, when it is asked for.
@@ -51,7 +51,7 @@ async function standing(rows, edge, known, count) {
 
 export function bounds(relation) {
   const numbers = (relation.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g) ?? []).map(Number);
-  if (/^[>≥]/.test(relation)) return [numbers[0], Infinity];
+  if (/^[>≥]/.test(relation)) return [numbers[0], numbers[1] ?? Infinity]; // "> 1, < 2" has both
   if (/^[<≤]/.test(relation)) return [-Infinity, numbers[0]];
   if (relation.startsWith("in")) return [numbers[0], numbers[1]];
   if (/^[=≈]/.test(relation)) return [numbers[0] - (numbers[1] ?? 0), numbers[0] + (numbers[1] ?? 0)];
@@ -94,7 +94,7 @@ function legend() {
 
 function axisOf(each) {
   if (each.mean == null) return element("div", {});
-  const [low, high] = bounds(each.relation), source = (each.paper.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/) ?? []).map(Number)[0];
+  const [low, high] = bounds(each.relation), source = each.point ?? NaN;
   const points = [each.mean, each.low, each.high, low, high, source].filter((value) => Number.isFinite(value));
   let [left, right] = d3.extent(points); const pad = (right - left || Math.abs(left) || 1) * 0.15; left -= pad; right += pad;
   const x = d3.scaleLinear([left, right], [6, 334]), NS = "http://www.w3.org/2000/svg", svg = document.createElementNS(NS, "svg");

@@ -42,7 +42,7 @@ export async function cardsPage() {
   }
   const rows = cards.flatMap((card) => card.rows.map((row) => ({ ...row, label: `${row.task}: ${row.test}`, model: `${card.model} (${card.size})` })));
   const names = [...new Set(rows.map((row) => row.label))], models = [...new Set(rows.map((row) => row.model))];
-  const picture = plot("scores of the architectures", { width: 260 + 110 * models.length, height: 90 + 24 * names.length, marginLeft: 230, marginTop: 60, x: { axis: "top", label: null, tickRotate: -20 }, y: { domain: names, label: null },
+  const picture = plot("scores of the architectures", { width: 320 + 90 * models.length, height: 110 + 24 * names.length, marginLeft: 230, marginRight: 60, marginTop: 80, x: { axis: "top", label: null, domain: models, tickRotate: -35 }, y: { domain: names, label: null },
     color: { scheme: "cividis", domain: [0, 1], legend: true, label: "score (0 guessing, 1 optimum)" }, marks: [Plot.cell(rows, { x: "model", y: "label", fill: "score", inset: 1 }), Plot.text(rows, { x: "model", y: "label", text: (row) => row.score.toFixed(2), fill: (row) => (row.score < 0.55 ? "white" : "black") })] });
   main.replaceChildren(element("h2", {}, "Stress cards of the built-in architectures"), panel("", element("div", { class: "wide" }, picture), code("sandlab card --help", "at the terminal")));
 }
