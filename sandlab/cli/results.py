@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,8 @@ def claims(
     rows = [row for name in chosen for row in last_findings(name, store)]
     rows = [row for row in rows if row["status"] == "stale"] if stale else rows
     _print(rows, as_json, f"{len(rows)} claims")
+    if not as_json:
+        print(_tally(rows))
     return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
 
 
@@ -65,6 +68,15 @@ def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
             facts = {"preset": record.about["preset"], "date": record.finished, **_standing(study, record.about)}
             found.update({row["claim"]: {**row, **facts} for row in record.read("findings.json")})
     return [found.get(claim.id) or _not_run(claim) for claim in study.claims]
+
+
+def _tally(rows: list[dict[str, Any]]) -> str:
+    """How many claims have which verdict: "holds: 12, fails as expected: 1, not run: 3; stale: 2"."""
+    expected = ["fails as expected" if row["verdict"] == "fails" and not row["held"] else "" for row in rows]
+    words = Counter(word or row["verdict"] or "not run" for word, row in zip(expected, rows))
+    order = ("holds", "fails", "fails as expected", "inconclusive", "not run")
+    stale = sum(row["status"] == "stale" for row in rows)
+    return ", ".join(f"{word}: {words[word]}" for word in order if words[word]) + (f"; stale: {stale}" if stale else "")
 
 
 def _standing(study: Any, about: dict[str, Any]) -> dict[str, Any]:
@@ -192,10 +204,15 @@ def results(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    due = sorted((row for row in rows if row["status"] != "current"), key=lambda row: row["seconds"] or 1e9)
-    counts = {word: sum(row["status"] == word for row in rows) for word in ("current", "stale", "missing")}
-    table = [[row["status"], f"{row['seconds']:.0f} s" if row["seconds"] else "", row["command"]] for row in due]
-    print_table(["", "last time", "run next"], table, ", ".join(f"{count} {word}" for word, count in counts.items()))
+    counts = Counter(row["status"] for row in rows)
+    stale = sorted((row for row in rows if row["status"] not in ("current", "missing")), key=lambda row: row["seconds"])
+    missing = [[row["command"]] for row in rows if row["status"] == "missing"]
+    if stale:
+        took = [[f"{row['seconds']:.0f} s" if row["seconds"] >= 1 else "< 1 s", row["command"]] for row in stale]
+        print_table(["took", "stale: to be run again"], took)
+    if missing:
+        print_table(["missing: to be run"], missing)
+    print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
 
 
 @commands.command(epilog="Example:  sandlab coverage   ·   sandlab coverage --json")

@@ -90,7 +90,7 @@ def tour(
     on: On = "",
     store: StoreFolder = None,
 ) -> int:
-    """Run a quick study of most chapters, print what was found, and write the report. About four minutes.
+    """Run a quick study of most chapters, print what was found, and write the report. Four to five minutes.
 
     An interrupted tour goes on where it stopped when the same command is given again.
     """
@@ -99,7 +99,7 @@ def tour(
     from sandlab.lab._store.store import Store
 
     start = time.monotonic()
-    print(f"{_count(len(TOUR), 'study', 'studies')}, about four minutes on two cores\n", flush=True)
+    print(f"{_count(len(TOUR), 'study', 'studies')}, four to five minutes on two free cores\n", flush=True)
     options = {"preset": "quick", "seeds": None, "device": "cpu", "store": store, "resume": True}
     code = _run_all(list(TOUR), {}, on, options, print_sentences)
     page = write_site(Store(store), out)
