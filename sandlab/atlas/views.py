@@ -6,6 +6,7 @@ Settings come as texts and are read by their fields' types; nothing that a page 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -42,7 +43,7 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     """A world's text and parameters, and fresh examples with what is hidden behind them."""
     from sandlab.random import rng
 
-    made = _world(name, settings)
+    made = _made(name, tuple(sorted(settings.items())))
     integer("examples", examples, low=1, high=MOST_EXAMPLES)
     batch = made.sample(examples, rng=rng(integer("seed", seed, low=0)))
     facts: Json = {
@@ -59,7 +60,8 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     shown = batch.inputs[:, :length]
     truth = {key: each.tolist() for key, each in under.items() if each is not None and not each.equal(shown)}
     rows = [[int(token) for token in row[:length]] for row in batch.inputs]
-    return {**facts, **_names(made), "rows": rows, "truth": truth, "typed": _enough(made, batch.inputs[0, :length])}
+    named = _named(name, tuple(sorted(settings.items())))
+    return {**facts, **named, "rows": rows, "truth": truth, "typed": _enough(made, batch.inputs[0, :length])}
 
 
 def _points(batch: Any) -> Json:
@@ -81,11 +83,12 @@ def _enough(made: Any, row: Any) -> int:
 
 def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Json:
     """The oracle's law of what follows each letter of a text, what is hidden under the letters, and membership."""
-    made = _world(name, settings)
+    asked = name, tuple(sorted(settings.items()))
+    made = _made(*asked)
     tokens = made.read_text(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
     if not len(tokens):
         raise BadInput("write at least one letter")
-    found: Json = {**_names(made), "row": tokens.tolist(), "membership": membership(made, tokens)}
+    found: Json = {**_named(*asked), "row": tokens.tolist(), "membership": membership(made, tokens)}
     found |= {"hidden": hidden_states(made, tokens), "code": _typing_code(made, text)}
     try:
         found["probs"] = [[round(p, 6) for p in row] for row in laws_of(made, tokens).tolist()]
@@ -156,10 +159,18 @@ def _world(name: str, settings: Mapping[str, str]) -> Any:
     return made
 
 
-def _names(made: Any) -> Json:
+@functools.lru_cache(maxsize=32)
+def _made(name: str, settings: tuple[tuple[str, str], ...]) -> Any:
+    """The world; kept, since each letter that is typed asks for it."""
+    return _world(name, dict(settings))
+
+
+@functools.lru_cache(maxsize=32)
+def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Json:
     """The letters, the names of what is predicted, and whether that is the next letter."""
     from sandlab.random import rng
 
+    made = _made(name, settings)
     letters = list(made.letters)
     batch = made.sample(8, rng=rng(0))
     same = batch.targets.shape == batch.inputs.shape and made.outputs <= len(letters)
