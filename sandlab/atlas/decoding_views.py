@@ -25,6 +25,14 @@ RULES: dict[str, Callable[[tuple[int, ...]], bool]] = {
     "an even number of b": lambda word: word.count(1) % 2 == 0,
     "exactly one b": lambda word: word.count(1) == 1,
 }
+# The same rules as the lines beside a page write them.
+_WRITTEN = {
+    "ends as it begins": "word[0] == word[-1]",
+    "no letter twice in a row": "all(a != b for a, b in zip(word, word[1:]))",
+    "as many a as b": "word.count(0) == word.count(1)",
+    "an even number of b": "word.count(1) % 2 == 0",
+    "exactly one b": "word.count(1) == 1",
+}
 ALGORITHMS = ("rejection", "tokenwise-rejection", "best-of-4", "value-guided", "backtracking", "vgb")
 
 
@@ -114,9 +122,28 @@ def walk(
         "string": done.generated(0),
         "calls": {name: int(done.counters[name][0]) for name in ("oracle_calls", "verifier_calls", "tokens_erased")},
         "law": decoder.law,
-        "code": f"decoder = sl.decoding.{decoder!r}\ndecoder.generate(generator, [[]], verifier=verifier, "
-        f"max_new={depth}, rng=sl.rng({run}, 'walk'), trace=True)",
+        "code": _game_code(tokens, depth, seed, rule, error, guided=numbers is game.values)
+        + f"decoder = sl.decoding.{decoder!r}\nverifier = sl.decoding.TableVerifier(numbers, {tokens})\n"
+        f"decoder.generate(sl.decoding.TreeGenerator(tree), [[]], verifier=verifier, max_new={depth},\n"
+        f"                 rng=sl.rng({run}, 'walk'), trace=True)",
     }
+
+
+def _game_code(tokens: int, depth: int, seed: int, rule: str, error: float, *, guided: bool) -> str:
+    """Python lines that make the language model, the language, and the numbers of the verifier."""
+    lines = [
+        f"tree = sl.decoding.Tree.random({tokens}, {depth}, rng=sl.rng({seed}))",
+        f"tilt = np.array([float({_WRITTEN[rule]}) for word in tree.strings().tolist()])",
+    ]
+    if guided:
+        lines += [
+            f"*inner, leaves = tree.values(tilt)\nnoise = np.random.default_rng({seed})",
+            f"factors = [np.exp({error} * noise.standard_normal(len(level))) for level in inner]",
+            "numbers = [*(np.minimum(level * factor, 1) for level, factor in zip(inner, factors)), leaves]",
+        ]
+    else:
+        lines += ["numbers = tree.verdicts(tilt)"]
+    return "\n".join(lines) + "\n"
 
 
 def race(
@@ -142,7 +169,9 @@ def race(
         "strings": ["".join("abc"[token] for token in word) for word in words],
         "target": [round(float(target[leaf]), 6) for leaf in shown],
         "runners": runners,
-        "code": "sl.decoding.total_variation(counts / counts.sum(), sl.decoding.restricted_distribution(tree, tilt))",
+        "code": _game_code(tokens, depth, seed, rule, error, guided=True)
+        + "target = sl.decoding.restricted_distribution(tree, tilt)\n"
+        "sl.decoding.total_variation(sl.decoding.value_guided_distribution(tree, numbers), target)",
     }
 
 
@@ -210,7 +239,10 @@ def refine(
     films = [_film(name, sampler, law, steps, seed) for name, sampler in samplers.items()]
     agreement = float((_agreement(torch.as_tensor(law.states)).double() * exact).sum()) / sites
     world = f"sl.worlds.Ising(sites={sites}, coupling={coupling}, edges={edges!r})"
-    code = f"model = sl.decoding.LawSites({world}.law)\nsl.decoding.KGibbs({block}).run(model, start, {steps}, rng=rng)"
+    code = (
+        f"model = sl.decoding.LawSites({world}.law)\nstart = torch.zeros({CHAINS}, {sites}, dtype=torch.long)\n"
+        f"sl.decoding.KGibbs({block}).run(model, start, {steps}, rng=sl.rng({seed}, 'blocks of {block}'))"
+    )
     return {"films": films, "agree": agreement, "chains": CHAINS, "code": code}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import sandlab as sl
 from sandlab.atlas.decoding_views import ALGORITHMS, RULES, race, refine, walk
@@ -68,3 +69,25 @@ def test_blocks_reach_the_exact_law_and_all_at_once_does_not() -> None:
     one = films["one site (Gibbs)"]
     for before, after, hidden in zip(one["states"], one["states"][1:], one["hidden"]):
         assert sum(hidden) == 1 and all(h or a == b for a, b, h in zip(before, after, hidden))
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+@pytest.mark.parametrize("algorithm", ["vgb", "backtracking"])
+def test_the_lines_beside_a_walk_give_its_string(algorithm: str, rule: str) -> None:
+    film = walk(algorithm, depth=4, rule=rule, error=0.5, run=1)
+    *lines, last = film["code"].split("\ndecoder.generate")
+    names: dict[str, object] = {"sl": sl, "np": np}
+    exec("\n".join(lines), names)
+    assert eval(f"decoder.generate{last}", names).generated(0) == film["string"]
+
+
+def test_the_lines_beside_a_race_and_a_refinement_give_their_numbers() -> None:
+    found = race(depth=4, error=0.5, draws=20)
+    *lines, last = found["code"].split("\n")
+    names: dict[str, object] = {"sl": sl, "np": np, "torch": torch}
+    exec("\n".join(lines), names)
+    assert eval(last, names) == pytest.approx(found["runners"][3]["limit"])
+    shown = refine(sites=5, block=2, steps=4)
+    *lines, last = shown["code"].split("\n")
+    exec("\n".join(lines), names)
+    assert eval(last, names).states[:, 0].tolist() == shown["films"][1]["states"]
