@@ -17,9 +17,7 @@ commands = typer.Typer()
 
 @commands.command(epilog="Example:  sandlab bench startup data_generation --quick --out report/")
 def bench(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Benchmarks; all when left out.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks; all when left out.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="The same as naming it; may be repeated.")
     ] = None,

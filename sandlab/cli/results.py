@@ -24,7 +24,7 @@ commands = typer.Typer()
     "sandlab claims --history ngrams/stages.plateau-is-bigram"
 )
 def claims(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies; all when left out.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="STUDY", help="Studies; all when left out.")] = None,
     history: Annotated[str, typer.Option(metavar="CLAIM", help="Every verdict that was published for a claim.")] = "",
     stale: Annotated[bool, typer.Option("--stale", help="Only verdicts whose code or settings have changed.")] = False,
     idle: Annotated[
@@ -169,7 +169,7 @@ def report(
 
 @commands.command(epilog="Example:  sandlab publish markov/weight-tying --to docs/results")
 def publish(
-    names: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Studies; * matches many.")],
+    names: Annotated[list[str], typer.Argument(metavar="STUDY", help="Studies; * matches many.")],
     to: Annotated[Path, typer.Option(help="Folder to copy into.")] = Path("docs/results"),
     store: StoreFolder = None,
 ) -> None:

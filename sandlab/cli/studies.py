@@ -46,7 +46,7 @@ Show = Callable[[Iterable[dict[str, Any]], str], None]
     epilog="Example:  sandlab run markov/weight-tying --seeds 8   ·   sandlab run 'markov/*' --full --device cuda"
 )
 def run(
-    names: Annotated[list[str] | None, typer.Argument(metavar="STUDY...", help="Studies; * matches many.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="STUDY", help="Studies; * matches many.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every study there is.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The source's own size instead of the quick preset.")] = False,
     null: Annotated[bool, typer.Option("--null", help="The study without its effect: untrained, shuffled, …")] = False,
