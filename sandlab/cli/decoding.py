@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from sandlab.decoding.text import Decoded
+    from sandlab.decoding.results import Decoded
 
 __all__ = ["commands"]
 
@@ -33,6 +33,9 @@ def decode(
         list[str] | None, typer.Option("--choice", help="A text that may be the answer; may be repeated.")
     ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="The language covers prompt and answer together.")] = False,
+    heal: Annotated[
+        bool, typer.Option("--heal", help="Write the prompt's last tokens anew if they begin a longer token.")
+    ] = False,
     algorithm: Annotated[
         str | None, typer.Option(help="A decoder: see `sandlab list decoders`. Without it: by --law and --error.")
     ] = None,
@@ -95,6 +98,7 @@ def decode(
         json_schema=_file_or_text(json_schema, "{"),
         choices=choice or None,
         whole=whole,
+        heal=heal,
         error=error,
         n=n,
         stop=stop or [],
@@ -105,7 +109,7 @@ def decode(
         trace=True,
         progress=not stream,
         options={**given, **_settings(settings)},
-        listener=_typewriter(model, len(texts) * n) if stream else None,
+        listener=_typewriter(len(texts) * n) if stream else None,
     )
     if as_json:
         import json
@@ -129,24 +133,18 @@ def _exit_code(results: list[Decoded]) -> int:
     return 5 if any(result.status == "cut off" for result in results) else 0  # the tokens that were allowed are spent
 
 
-def _typewriter(folder: Path, samples: int) -> Callable[[Any, Any], None]:
+def _typewriter(samples: int) -> Callable[[int, str], None]:
     """Writes the one text to the standard error as it grows; what is taken back is wiped out."""
     import sys
 
-    from sandlab.decoding.generators.hugging_face import LanguageModel
     from sandlab.errors import BadInput
 
     if samples != 1:
         raise BadInput(f"--stream shows one text, got {samples}: give one prompt and one sample")
-    from transformers import AutoTokenizer
-
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    read = LanguageModel(None, tokenizer, "").decode  # type: ignore[arg-type]
     shown = ""
 
-    def tell(session: Any, rows: Any) -> None:
+    def tell(_: int, text: str) -> None:
         nonlocal shown
-        text = read(session.tokens[0, int(session.starts[0]) : int(session.lengths[0])].tolist()).rstrip("\ufffd")
         same = len(text) if shown.startswith(text) else len(shown) if text.startswith(shown) else 0
         sys.stderr.write("\b \b" * (len(shown) - same) + text[same:])
         sys.stderr.flush()

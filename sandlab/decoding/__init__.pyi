@@ -92,9 +92,9 @@ from sandlab.decoding.quality import faithfulness as faithfulness
 from sandlab.decoding.quality import verifier_quality as verifier_quality
 from sandlab.decoding.reasoning.rollout import Rollout as Rollout
 from sandlab.decoding.reasoning.rollout import cot_rollout as cot_rollout
+from sandlab.decoding.results import Decoded as Decoded
 from sandlab.decoding.streaming import Piece as Piece
 from sandlab.decoding.streaming import stream_text as stream_text
-from sandlab.decoding.text import Decoded as Decoded
 from sandlab.decoding.text import decode_text as decode_text
 from sandlab.decoding.traces import Lifetime as Lifetime
 from sandlab.decoding.traces import draw_trace as draw_trace
@@ -108,6 +108,8 @@ from sandlab.decoding.verifiers.base import Verifier as Verifier
 from sandlab.decoding.verifiers.earley import ContextFreeGrammar as ContextFreeGrammar
 from sandlab.decoding.verifiers.earley import EarleyVerifier as EarleyVerifier
 from sandlab.decoding.verifiers.grammars import GrammarVerifier as GrammarVerifier
+from sandlab.decoding.verifiers.healing import HeadVerifier as HeadVerifier
+from sandlab.decoding.verifiers.healing import heal_prompt as heal_prompt
 from sandlab.decoding.verifiers.regular import AutomatonVerifier as AutomatonVerifier
 from sandlab.decoding.verifiers.schemas import TextLanguage as TextLanguage
 from sandlab.decoding.verifiers.schemas import compile_grammar as compile_grammar
@@ -150,6 +152,7 @@ __all__ = [
     "Generator",
     "GrammarVerifier",
     "Greedy",
+    "HeadVerifier",
     "HuggingFaceGenerator",
     "IndependentParallel",
     "IterativeRefinement",
@@ -221,6 +224,7 @@ __all__ = [
     "first_leaf_distribution",
     "generation_strategy",
     "generator_of",
+    "heal_prompt",
     "hidden_clique_chance",
     "kl_divergence",
     "last_features",

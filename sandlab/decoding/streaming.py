@@ -8,11 +8,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from torch import Tensor
-
-from sandlab.decoding._session.session import Session
-from sandlab.decoding.generators.hugging_face import LanguageModel
-from sandlab.decoding.text import Decoded, _loaded, decode_text
+from sandlab.decoding.results import Decoded
+from sandlab.decoding.text import decode_text
 
 __all__ = ["Piece", "stream_text"]
 
@@ -40,13 +37,12 @@ def stream_text(model: Any, prompts: Any, **settings: Any) -> Iterator[Piece]:
     A piece never ends within a character. The last piece of each sample brings its `result`; a stop string may have
     been shown and is taken back there. Another thread decodes: errors are raised here.
     """
-    loaded = _loaded(model, settings.pop("tokenizer", None), settings.pop("device", "cpu"))
     news: SimpleQueue[Piece | BaseException | None] = SimpleQueue()
-    shown = _Shown(loaded, news)
+    shown = _Shown(news)
 
     def work() -> None:
         try:
-            for row, result in enumerate(decode_text(loaded, prompts, listener=shown.changed, **settings)):
+            for row, result in enumerate(decode_text(model, prompts, listener=shown.show, **settings)):
                 shown.show(row, result.text, result)
             news.put(None)
         except BaseException as problem:
@@ -64,15 +60,9 @@ def stream_text(model: Any, prompts: Any, **settings: Any) -> Iterator[Piece]:
 class _Shown:
     """What the reader has been shown of each row."""
 
-    def __init__(self, model: LanguageModel, news: SimpleQueue[Piece | BaseException | None]) -> None:
-        self.model, self.news = model, news
+    def __init__(self, news: SimpleQueue[Piece | BaseException | None]) -> None:
+        self.news = news
         self.texts: dict[int, str] = {}
-
-    def changed(self, session: Session, rows: Tensor) -> None:
-        for row in rows.tolist():
-            tokens = session.tokens[row, int(session.starts[row]) : int(session.lengths[row])].tolist()
-            # Half a character is decoded as U+FFFD: it is shown once it is whole.
-            self.show(row, self.model.decode(tokens).rstrip("\ufffd"))
 
     def show(self, row: int, text: str, result: Decoded | None = None) -> None:
         before = self.texts.get(row, "")

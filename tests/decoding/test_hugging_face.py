@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 import inspect
 import json
+import pathlib
 import re
 from typing import ClassVar, Literal
 
@@ -283,6 +286,14 @@ AWKWARD = {
     },
     "date": {"type": "string", "format": "date"},
     "time": {"type": "string", "format": "date-time"},
+    "small letters": {"type": "string", "pattern": "^200[01]-01-0[1-9]t0[0-9]:00:00z$", "format": "date-time"},
+    "listed names": {
+        "type": "object",
+        "propertyNames": {"$ref": "#/$defs/known"},
+        "additionalProperties": {"enum": [1, 2]},
+        "$defs": {"known": {"enum": ["a", "b"]}},
+    },
+    "unevaluated": {"type": "object", "properties": {"propertyNames": {"enum": [1]}}, "unevaluatedProperties": False},
     "dependent": {
         "type": "object",
         "properties": {"a": {"enum": [1]}, "b": {"enum": [2]}},
@@ -302,11 +313,45 @@ def test_awkward_schemas_decode_or_are_refused_in_one_sentence(loaded, name):
         if result.valid:
             jsonschema.validate(json.loads(result.text), schema)
             if name == "date":
-                import datetime
-
                 assert datetime.date.fromisoformat(json.loads(result.text))
     if name != "true":
         assert any(result.valid for result in results)
+
+
+class Kind(enum.Enum):
+    cat = "cat"
+    dog = "dog"
+
+
+class Record(pydantic.BaseModel):
+    flags: dict[Kind, bool]
+    where: pathlib.Path = pydantic.Field(max_length=4)
+    when: datetime.date
+    pair: tuple[bool, Literal["x", "y"]]
+    some: set[Literal[1, 2, 3]]
+    inner: Even | None = None
+
+
+def test_a_pydantic_model_of_many_kinds_is_read_back(loaded):
+    results = decode_text(loaded, people(4), json_schema=Record, max_new=120)
+    assert all(isinstance(result.value, Record) for result in results)
+    assert all(set(result.value.flags) <= set(Kind) for result in results)
+
+
+def test_properties_come_in_the_order_of_the_schema_and_without_blanks(loaded):
+    schema = {"properties": {"b": {"enum": [1]}, "a": {"enum": [2]}}, "required": ["a", "b"], "type": "object"}
+    (result,) = decode_text(loaded, "x", json_schema={**schema, "additionalProperties": False}, max_new=20)
+    assert result.text == '{"b":1,"a":2}'
+
+
+def test_what_only_complete_texts_show_is_said_where_none_is_found(loaded):
+    (result,) = decode_text(loaded, "x", json_schema={"type": "boolean", "not": {"type": "boolean"}}, max_new=8)
+    assert result.finish == "gave up" and result.message.endswith("is checked at the end of texts only")
+
+    def by_position(first: int, /) -> None: ...
+
+    with pytest.raises(sl.BadInput, match="by_position takes first: a schema needs arguments that are given by name"):
+        decode_text(loaded, "x", json_schema=by_position)
 
 
 def test_a_schema_that_nothing_satisfies_is_refused(loaded):

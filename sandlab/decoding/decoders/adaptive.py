@@ -94,11 +94,15 @@ class AdaptiveRejection(Rejection):
 
 
 class _Trees:
-    """The prefixes that were met, one tree for each prompt and number of tokens to write."""
+    """The prefixes that were met, one tree for each prompt, number of tokens to write and end of a prompt to heal."""
 
     def __init__(self, decoder: AdaptiveRejection, session: Session) -> None:
         self.decoder, self.session = decoder, session
         self.nodes: dict[tuple[int, ...], Node] = {}
+        # Prompts that differ in their healed ends only begin with the same tokens, and may not learn together.
+        heads: list[str] = getattr(session.verifier, "heads", None) or [""] * len(session.lengths)
+        order = {head: number for number, head in enumerate(dict.fromkeys(heads))}
+        self.heads = [order[head] for head in heads]
 
     def visit(self, rows: Tensor) -> dict[Node, Tensor]:
         """The nodes at which these rows stand; what is new is asked about once."""
@@ -106,7 +110,7 @@ class _Trees:
         tokens, lengths = self.session.tokens[rows].tolist(), self.session.lengths[rows].tolist()
         frames = zip(self.session.limits[rows].tolist(), self.session.prompt_lengths[rows].tolist())
         for row, string, cut, frame in zip(rows.tolist(), tokens, lengths, frames):
-            members[(*frame, *string[:cut])].append(row)
+            members[(self.heads[row], *frame, *string[:cut])].append(row)
         fresh = {key: None for key in members if key not in self.nodes}
         if fresh:
             self._meet(list(fresh), torch.tensor([members[key][0] for key in fresh], device=rows.device))

@@ -17,6 +17,7 @@ llguidance is the one that fits.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -43,6 +44,8 @@ class GrammarVerifier(Verifier):
     starts   for each string, the number of tokens before the text that the grammar speaks about (the prompt)
     prompts  for each string, a text that the grammar reads first, if the language is to cover the prompt as well; its
              own bytes, since many tokenizers put a blank in front of a text
+    heads    for each string, characters that come before the text of the language ("" for none): the end of a prompt
+             that is written anew. A token may hold the last of them and the first of the text
     One matcher per string follows it as it grows and shrinks.
     """
 
@@ -54,10 +57,13 @@ class GrammarVerifier(Verifier):
         model: LanguageModel,
         starts: Sequence[int],
         prompts: Sequence[str] | None = None,
+        heads: Sequence[str] | None = None,
     ) -> None:
         self.language = TextLanguage(language) if isinstance(language, str) else language
-        self.reader, self.base = _matcher(self.language.grammar, model.tokenizer, model.generator.vocab)
         self.ends, self.vocab, self.starts = list(model.ends), model.generator.vocab, list(starts)
+        self.heads = list(heads) if heads is not None else [""] * len(self.starts)
+        self.reader = read_tokens(model.tokenizer, self.vocab)
+        self.bases = {head: _matcher(_after(head, self.language.grammar), self.reader) for head in {*self.heads}}
         texts = prompts if prompts is not None else [""] * len(self.starts)
         self.before = [list(self.reader.tokenize_str(text)) for text in texts]
         self.start(len(self.starts), 0)
@@ -65,7 +71,7 @@ class GrammarVerifier(Verifier):
     def start(self, strings: int, capacity: int) -> None:
         if strings != len(self.starts):
             raise BadInput(f"the verifier was made for {len(self.starts)} strings, got {strings}")
-        self.matchers = [self.base.deep_copy() for _ in range(strings)]
+        self.matchers = [self.bases[head].deep_copy() for head in self.heads]
         self.read: list[list[int]] = [[] for _ in range(strings)]
 
     def value(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
@@ -97,7 +103,7 @@ class GrammarVerifier(Verifier):
 
     def reads(self, row: int, text: Sequence[int]) -> int:
         """How many of these tokens can be read before the language is left."""
-        matcher = self.base.deep_copy()
+        matcher = self.bases[self.heads[row]].deep_copy()
         return int(matcher.try_consume_tokens(list(text)))
 
     def _alive(self, row: int, text: list[int]) -> bool:
@@ -113,7 +119,7 @@ class GrammarVerifier(Verifier):
         if not self.matchers[row].is_accepting():
             return False
         check = self.language.check
-        return check is None or check(self.reader.decode_str(self.read[row]))
+        return check is None or check(self.reader.decode_str(self.read[row])[len(self.heads[row]) :])
 
     def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Any) -> Tensor:
         answers = [float(question(row, text)) for row, text in self._texts(tokens, lengths, rows)]
@@ -149,26 +155,37 @@ def _common(first: list[int], second: list[int]) -> int:
     return next(place for place, pair in enumerate(zip([*first, None], [*second, -1])) if pair[0] != pair[1])
 
 
-def _reader(tokenizer: Any, size: int) -> Any:
+def read_tokens(tokenizer: Any, vocab: int) -> Any:
     """The bytes of a tokenizer's tokens: the same for every grammar, and larger than most of them."""
-    import llguidance.hf
-
-    known = _READERS.setdefault(tokenizer, {})
+    try:
+        import llguidance.hf
+    except ImportError as missing:
+        raise BadInput("grammars need llguidance: pip install 'sandlab[grammar]'") from missing
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
+    known, size = _READERS.setdefault(tokenizer, {}), max(vocab, len(tokenizer))
     if size not in known:
         known[size] = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size)
     return known[size]
 
 
-def _matcher(grammar: str, tokenizer: Any, vocab: int) -> tuple[Any, Any]:
-    """The tokens' bytes, and what follows the grammar over them."""
+def _after(head: str, grammar: str) -> str:
+    """The grammar of the texts of a grammar with some characters in front."""
+    if not head:
+        return grammar
+    # Lark text stands for itself; regular expressions and schemas come as a list of one grammar.
+    own = json.loads(grammar)["grammars"][0] if grammar.startswith('{"grammars"') else {"lark_grammar": grammar}
+    first = {"name": "head", "lark_grammar": f"start: {json.dumps(head, ensure_ascii=False)} @text"}
+    return json.dumps({"grammars": [first, {**own, "name": "text"}]})
+
+
+def _matcher(grammar: str, reader: Any) -> Any:
+    """What follows the grammar over the tokens' bytes."""
     from llguidance import LLMatcher
 
     if len(grammar) > MOST_CHARACTERS:
         raise BadInput(f"a grammar is a text of at most {MOST_CHARACTERS} characters, got {len(grammar)}")
-    if not hasattr(tokenizer, "backend_tokenizer"):
-        raise BadInput("grammars need a fast tokenizer: save the model with its tokenizer.json")
-    reader = _reader(tokenizer, max(vocab, len(tokenizer)))
     matcher = LLMatcher(reader, grammar)
     if matcher.is_error():
         raise BadInput(f"the grammar cannot be used with this tokenizer: {matcher.get_error()}")
-    return reader, matcher
+    return matcher

@@ -32,6 +32,9 @@ UNFOLLOWED = (
     "unevaluatedItems",
 )
 CHECKED_FORMATS = ("date", "time", "date-time")
+FORMATS = (*CHECKED_FORMATS, "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri")
+# Keywords that bring in properties or items from elsewhere: what is evaluated is then more than what stands here.
+ELSEWHERE = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "not")
 NAMED = ("properties", "$defs", "definitions", "patternProperties")
 DATA = ("enum", "const", "default", "examples", "required")
 
@@ -59,7 +62,7 @@ def compile_grammar(
 ) -> TextLanguage:
     """The language of a Lark grammar, a regular expression, a JSON schema or a list of choices, checked.
 
-    JSON is written without blanks between tokens.
+    JSON is written without blanks between tokens, and the properties of an object in the order of the schema.
 
     json_schema   a dictionary, its text or a Path to it, True (any JSON), a pydantic model, or a function, whose
                   arguments are then the properties of an object
@@ -89,11 +92,12 @@ def _from_schema(source: Any) -> TextLanguage:
     schema, read = _schema_of(source)
     if schema is False:
         raise BadInput("the JSON schema false has no texts: give one that something satisfies")
-    followed, loose = _followed({} if schema is True else schema)
+    own = hasattr(source, "model_json_schema")
+    followed, loose = _followed({} if schema is True else _plainer(schema, schema, drop_formats=own))
     # Free blanks between tokens would let a model write blanks for ever.
     compact = {"whitespace_flexible": False}
     made = str(_parser().grammar_from_json_schema(json.dumps(followed), overrides=compact))
-    check = _readable(read) if hasattr(source, "model_json_schema") else _checker(schema) if loose else None
+    check = _readable(read) if own else _checker(schema) if loose else None
     return TextLanguage(_validated("JSON schema", made), check, read)
 
 
@@ -140,11 +144,56 @@ def _signature(function: Callable[..., object]) -> Any:
         raise BadInput("function signatures as schemas need pydantic: pip install pydantic") from missing
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise BadInput(f"{function.__name__} takes *{name}: a schema needs arguments with names")
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            shown = str(parameter).partition(":")[0]
+            raise BadInput(f"{function.__name__} takes {shown}: a schema needs arguments that are given by name")
         kind = Any if parameter.annotation is parameter.empty else parameter.annotation
         fields[name] = (kind, ... if parameter.default is parameter.empty else parameter.default)
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _plainer(schema: Any, root: Any, *, drop_formats: bool) -> Any:
+    """The same schema in words that a parser follows, where there are any; `_followed` leaves the rest out.
+
+    drop_formats   formats that the parser does not know are left out: whoever reads the text checks them
+    """
+    if isinstance(schema, list):
+        return [_plainer(part, root, drop_formats=drop_formats) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in NAMED and isinstance(value, Mapping):  # names of one's own, whatever they are called
+            made[name] = {own: _plainer(part, root, drop_formats=drop_formats) for own, part in value.items()}
+        else:
+            made[name] = value if name in DATA else _plainer(value, root, drop_formats=drop_formats)
+    if drop_formats and isinstance(made.get("format"), str) and made["format"] not in FORMATS:
+        del made["format"]
+    if not any(name in made for name in ELSEWHERE):
+        for name, plain in (("unevaluatedProperties", "additionalProperties"), ("unevaluatedItems", "items")):
+            if name in made:
+                made.setdefault(plain, made[name])
+    return _with_listed_names(made, root)
+
+
+def _with_listed_names(schema: dict[str, Any], root: Any) -> dict[str, Any]:
+    """Where the names of properties are listed, as for a dictionary with literal keys: each name as a property."""
+    names = schema.get("propertyNames")
+    while isinstance(names, Mapping) and str(names.get("$ref", "")).startswith("#/"):
+        names = _at(root, names["$ref"])
+    if not isinstance(names, Mapping) or "enum" not in names or "patternProperties" in schema:
+        return schema
+    others, known = schema.get("additionalProperties", True), schema.get("properties", {})
+    listed = {name: known.get(name, others) for name in names["enum"] if isinstance(name, str)}
+    return {**schema, "properties": listed, "additionalProperties": False}
+
+
+def _at(root: Any, pointer: str) -> Any:
+    """What a pointer like #/$defs/name points at; None if there is nothing."""
+    found = root
+    for step in pointer.split("/")[1:]:
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found
 
 
 def _followed(schema: Any) -> tuple[Any, bool]:
@@ -205,8 +254,8 @@ def _read_by(read: Callable[[str], object]) -> Callable[[object], bool]:
 
     def good(value: object) -> bool:
         if isinstance(value, str):
-            # A leap second is a time, which datetime does not know.
-            read(re.sub(r":60(?=\D|$)", ":59", value))
+            # A leap second is a time, and so is one with a small t or z: datetime knows neither.
+            read(re.sub(r":60(?=\D|$)", ":59", value.upper()))
         return True
 
     return good
