@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import card_pages
 import notebook_pages
 import study_pages
 import thing_pages
@@ -51,7 +52,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Here and published": ["sources/index.md", *({title_of(c): f"sources/{c}.md"} for c in _chapters())]},
         {"The field": ["map.md", "theorems.md", "circuit-classes.md", "statements.md", "bibliography.md", "errata.md"]},
         {"Laboratory": [
-            "verdicts.md", "reliability.md", "benchmarks.md", *ROOT_PAGES.values(),
+            "cards.md", "verdicts.md", "reliability.md", "benchmarks.md", *ROOT_PAGES.values(),
             {"Reference": [f"reference/{room}.md" for room in _rooms()]},
         ]},
     ]  # fmt: skip
@@ -92,8 +93,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     _add(files, config, "sources/index.md", study_pages.sources_index(shown("studies")))
     for chapter, members in by_chapter("studies", shown("studies")).items():
         _add(files, config, f"sources/{chapter}.md", study_pages.source_page(chapter, members))
-    for path, text in notebook_pages.pages().items():
-        _add(files, config, path, text)
+    for path, content in {**notebook_pages.pages(), **card_pages.pages()}.items():
+        _add(files, config, path, content)
     for name, target in ROOT_PAGES.items():
         _add(files, config, target, _moved((DOCS.parent / name).read_text(encoding="utf-8")))
     for room in _rooms():

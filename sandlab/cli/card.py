@@ -23,6 +23,7 @@ def card(
         str,
         typer.Option(help="Train these too, at equal size: transformer,lstm,ssm,hybrid,rnn."),
     ] = "",
+    only: Annotated[str, typer.Option("--tasks", help="Some tasks of the battery only, such as parity,S5.")] = "",
     budget: Annotated[str, typer.Option(help="Stop after this time, such as 10m; the rest is left out.")] = "",
     seeds: Annotated[int, typer.Option(help="Trainings of each task, each with its own weights and data.")] = 3,
     settings: Settings = None,
@@ -43,6 +44,7 @@ def card(
     from sandlab.cli.settings import pairs
     from sandlab.cli.studies import OUT_OF_TIME, seconds
     from sandlab.errors import choice, integer
+    from sandlab.lab._card.battery import tasks
     from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded, size_of
     from sandlab.lab._card.page import facts_per_parameter, table, write_card
     from sandlab.lab._exec.executors import executor
@@ -56,6 +58,8 @@ def card(
     names = [choice("against", name.strip(), REFERENCES) for name in against.split(",") if name.strip()]
     limit = seconds("budget", budget) if budget else None
     config, size = _config(model, pairs(settings or [])), "full" if full else "quick"
+    known = [task.name for task in tasks(size)]
+    chosen = [choice("tasks", name.strip(), known) for name in only.split(",") if name.strip()]
     wanted: list[tuple[str, Any]] = [(model.rpartition(":")[2] or model, config)]
     wanted += [(name, Reference(name, size_of(config))) for name in names]
     place = executor(on or ("processes" if device == "cpu" else "local"))
@@ -65,7 +69,7 @@ def card(
             with ProgressBar(f"card of {name}", 0, unit="jobs", show=None) as bar:
                 left = None if limit is None else max(0.0, limit - (time.monotonic() - start))
                 lab = Laboratory(Store.open(store), place, device=device, budget=left, progress=on_bar(bar, "card"))
-                made.append(measure_card(name, each, lab, size=size, seeds=seeds))
+                made.append(measure_card(name, each, lab, size=size, seeds=seeds, only=chosen))
     finally:
         place.close()
     others = made[1:] or [known for known in recorded(size) if known.model != made[0].model]

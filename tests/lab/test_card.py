@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -86,6 +89,40 @@ def test_every_world_of_the_battery_has_exact_truth_and_answers_for_any_module(s
         assert all(measure._worst(test) > 0.05 for test in task.tests)
 
 
+def script(name: str, folder: str) -> ModuleType:
+    """A program beside the package, loaded from its file."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_zoo_is_measured_filled_up_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoo, pages = script("zoo_cards", "scripts"), script("card_pages", "docs")
+    other = replace(TINY, name="chain again")
+    for place in (measure, page, battery, zoo, pages):
+        monkeypatch.setattr(place, "tasks", lambda _size: [TINY, other])
+    monkeypatch.setattr(measure, "ZOO", tmp_path / "cards")
+    assert "No card of a built-in architecture is recorded" in pages.pages()["cards.md"]
+    words = ["--size", "quick", "--only", "rnn", "--seeds", "2", "--workers", "1"]
+    words += ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "cards")]
+    assert zoo.main([*words, "--tasks", "chain"]) == 0
+    (part,) = measure.recorded("quick")
+    assert part.left_out == ["chain again"] and {row.task for row in part.rows} == {"chain"}
+    assert zoo.main(words) == 0
+    (whole,) = measure.recorded("quick")
+    assert whole.left_out == [] and whole.rows[:2] == part.rows and "torch" in whole.made
+    capsys.readouterr()
+    assert zoo.main(words) == 0 and capsys.readouterr().out == "rnn: complete\n"
+    assert zoo.main(["--only", "gpt"]) == 2
+    made = pages.pages()
+    assert "| chain again | errors |" in made["cards.md"] and made["cards-quick.svg"].startswith(b"<?xml")
+
+
 @pytest.mark.usefixtures("tiny")
 def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "four_lines.py").write_text(MODULE)
@@ -95,4 +132,5 @@ def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatc
     assert call(words) == 0
     assert json.loads((tmp_path / "card" / "card.json").read_text())["model"] == "Four"
     assert call([*words, "--against", "gpt"]) == 2
+    assert call([*words, "--tasks", "chains"]) == 2
     assert Reference("rnn", 10).parameters == 10

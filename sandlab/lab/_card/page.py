@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "facts_per_parameter", "table", "write_card"]
+__all__ = ["draw", "draw_zoo", "facts_per_parameter", "table", "write_card"]
 
 _SHADES = ("#0b3954", "#4d7c99", "#8fb3c9", "#c3d9e6")
 
@@ -55,6 +55,24 @@ def draw(cards: Sequence[Card]) -> Figure:
     return figure
 
 
+def draw_zoo(cards: Sequence[Card]) -> Figure:
+    """Scores of several cards side by side, a row per test."""
+    tests = tests_of(cards)
+    rows = _heights(tests)
+    with figures.style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(2.9 + 0.62 * len(cards), 0.165 * (rows[-1] - rows[0]) + 1.3), layout="constrained")
+        axis = figure.subplots()
+        _map(axis, cards, tests, rows)
+        _labels(axis, tests, rows)
+        axis.set(ylim=(rows[-1] + 0.8, rows[0] - 0.8), title="")
+        figure.suptitle(
+            f"battery {cards[0].battery} ({cards[0].size})", x=0.01, ha="left", fontweight="bold", fontsize=11
+        )
+    return figure
+
+
 def _heights(tests: list[tuple[str, str]]) -> list[float]:
     """Where each test is drawn: one below the other, with room between tasks."""
     places, y = [], 0.0
@@ -65,7 +83,7 @@ def _heights(tests: list[tuple[str, str]]) -> list[float]:
 
 
 def _bars(axis: Axes, card: Card, tests: list[tuple[str, str]], places: list[float]) -> None:
-    rows, order = _by_test(card), dict.fromkeys(task for task, _ in tests)
+    rows = _by_test(card)
     within = [[each for each in tests if each[0] == test[0]].index(test) for test in tests]
     for y, test, rank in zip(places, tests, within):
         row = rows.get(test)
@@ -74,17 +92,22 @@ def _bars(axis: Axes, card: Card, tests: list[tuple[str, str]], places: list[flo
             continue
         axis.barh(y, row.score, height=0.84, color=_SHADES[min(rank, len(_SHADES) - 1)])
         axis.plot(row.scores, [y] * len(row.scores), "o", color="black", markersize=2.2, clip_on=False)
-    axis.set_yticks(places, [label for _, label in tests], fontsize=7.5)
-    axis.tick_params(axis="y", length=0)
-    for task in order:
-        first = next(y for y, test in zip(places, tests) if test[0] == task)
-        axis.annotate(
-            task, (0, first), xytext=(-62, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5,
-            fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
+    _labels(axis, tests, places)
     axis.set(xlim=(0, 1), ylim=(places[-1] + 0.8, places[0] - 0.8))
     axis.set_xlabel("score: 0 guessing by frequency, 1 optimum; dots are seeds", fontsize=8.5)
     axis.grid(axis="y", visible=False)
+
+
+def _labels(axis: Axes, tests: list[tuple[str, str]], places: list[float]) -> None:
+    """Tests beside their rows, and each task's name at its first."""
+    axis.set_yticks(places, [label for _, label in tests], fontsize=7.5)
+    axis.tick_params(axis="y", length=0)
+    for task in dict.fromkeys(task for task, _ in tests):
+        first = next(y for y, test in zip(places, tests) if test[0] == task)
+        axis.annotate(
+            task, (0, first), xytext=(-62, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+            ha="right", va="center", fontsize=8.5, fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
 
 
 def _map(axis: Axes, cards: Sequence[Card], tests: list[tuple[str, str]], places: list[float]) -> None:
