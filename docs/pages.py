@@ -17,7 +17,6 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import card_pages
 import notebook_pages
 import study_pages
 import thing_pages
@@ -25,6 +24,7 @@ from formulas import with_formulas, with_subscripts
 from thing_pages import by_chapter, title_of
 
 import sandlab as sl
+from sandlab.lab._card import zoo_page
 from sandlab.registry import KINDS
 
 DOCS = Path(__file__).parent
@@ -93,7 +93,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     _add(files, config, "sources/index.md", study_pages.sources_index(shown("studies")))
     for chapter, members in by_chapter("studies", shown("studies")).items():
         _add(files, config, f"sources/{chapter}.md", study_pages.source_page(chapter, members))
-    for path, content in {**notebook_pages.pages(), **card_pages.pages()}.items():
+    for path, content in {**notebook_pages.pages(), **zoo_page.pages()}.items():
         _add(files, config, path, content)
     for name, target in ROOT_PAGES.items():
         _add(files, config, target, _moved((DOCS.parent / name).read_text(encoding="utf-8")))

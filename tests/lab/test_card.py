@@ -13,7 +13,7 @@ import pytest
 
 import sandlab as sl
 from sandlab.cli import call
-from sandlab.lab._card import battery, measure, page
+from sandlab.lab._card import battery, measure, page, zoo_page
 from sandlab.lab._card.battery import CardTest, Task, tasks
 from sandlab.lab._card.measure import REFERENCES, Card, Reference, Row, matched, measure_card
 from sandlab.lab._exec.executors import Local
@@ -89,9 +89,9 @@ def test_every_world_of_the_battery_has_exact_truth_and_answers_for_any_module(s
         assert all(measure._worst(test) > 0.05 for test in task.tests)
 
 
-def script(name: str, folder: str) -> ModuleType:
-    """A program beside the package, loaded from its file."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / folder / f"{name}.py")
+def script() -> ModuleType:
+    """scripts/zoo_cards.py, loaded from its file."""
+    spec = importlib.util.spec_from_file_location("zoo_cards", Path(__file__).parents[2] / "scripts" / "zoo_cards.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -102,12 +102,12 @@ def script(name: str, folder: str) -> ModuleType:
 def test_the_zoo_is_measured_filled_up_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    zoo, pages = script("zoo_cards", "scripts"), script("card_pages", "docs")
+    zoo = script()
     other = replace(TINY, name="chain again")
-    for place in (measure, page, battery, zoo, pages):
+    for place in (measure, page, battery, zoo, zoo_page):
         monkeypatch.setattr(place, "tasks", lambda _size: [TINY, other])
     monkeypatch.setattr(measure, "ZOO", tmp_path / "cards")
-    assert "No card of a built-in architecture is recorded" in pages.pages()["cards.md"]
+    assert "No card of a built-in architecture is recorded" in str(zoo_page.pages()["cards.md"])
     words = ["--size", "quick", "--only", "rnn", "--seeds", "2", "--workers", "1"]
     words += ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "cards")]
     assert zoo.main([*words, "--tasks", "chain"]) == 0
@@ -119,8 +119,10 @@ def test_the_zoo_is_measured_filled_up_and_shown(
     capsys.readouterr()
     assert zoo.main(words) == 0 and capsys.readouterr().out == "rnn: complete\n"
     assert zoo.main(["--only", "gpt"]) == 2
-    made = pages.pages()
-    assert "| chain again | errors |" in made["cards.md"] and made["cards-quick.svg"].startswith(b"<?xml")
+    made = zoo_page.pages()
+    text, picture = made["cards.md"], made["cards-quick.svg"]
+    assert isinstance(text, str) and "| chain again | errors |" in text
+    assert isinstance(picture, bytes) and picture.startswith(b"<?xml")
 
 
 @pytest.mark.usefixtures("tiny")

@@ -1,4 +1,4 @@
-"""The page of the stress cards: what the battery asks, and the recorded cards of the built-in architectures."""
+"""The documentation page of the stress cards: what the battery asks, and the recorded cards of the architectures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from sandlab import figures
 from sandlab.lab._card.battery import BATTERY, tasks
 from sandlab.lab._card.measure import Card, Row, recorded
 from sandlab.lab._card.page import draw_zoo, facts_per_parameter, tests_of
+
+__all__ = ["pages"]
 
 SIZES = {"quick": "two cores, ten minutes", "full": "one GPU"}
 
