@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ON_FILES", "PATHS", "built_in_worlds", "has_plugins"]
+__all__ = ["CLOSED", "ON_FILES", "PATHS", "built_in_worlds", "has_plugins"]
 
 ON_FILES = ("aligned-text", "contrastive-pairs", "masked-text", "topic-text")  # worlds that read a file of the user's
+CLOSED = ("own-module", "one-layer-topics")  # models that do
 PATHS = ("folder", "path", "paths")  # settings that name files: for Python and the terminal
 
 # A registered class and the first line of its text. Parsing the files as Python would take a quarter of a second.

@@ -119,6 +119,7 @@ def create_app(
 
     app = FastAPI(title="SandLab atlas", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
     app.state.token, app.state.kept = token, kept
+    app.state.ask = pool.ask
 
     @app.middleware("http")
     async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -155,7 +156,7 @@ def create_app(
 
     @app.get("/figure/{chapter}/{study}/{preset}/{name}")
     async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
-        return _figure(f"{chapter}/{study}", preset, name)
+        return await asyncio.to_thread(_figure, f"{chapter}/{study}", preset, name)
 
     add_job_routes(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

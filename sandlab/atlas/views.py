@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sandlab.atlas.catalogue import ON_FILES, PATHS
+from sandlab.atlas.catalogue import CLOSED, ON_FILES, PATHS
 from sandlab.atlas.circuit_views import circuit
 from sandlab.atlas.decoding_views import race, refine, walk
 from sandlab.atlas.record_views import cards, claims, history, sources, standing
@@ -136,8 +136,20 @@ def devices() -> Json:
     return {"devices": found}
 
 
+def trainable(world: str, model: str) -> Json:
+    """Whether there is such a world and such a model, both without files of the user's."""
+    from sandlab.registry import get
+
+    if world in ON_FILES or model in CLOSED:
+        raise BadInput("choose a world and a model of the list")
+    get("worlds", world)
+    get("models", model)
+    return {}
+
+
 _ALL = (
-    worlds, world, predict, guess, circuit, walk, race, refine, claims, history, standing, sources, cards, devices,
+    trainable, worlds, world, predict,
+    guess, circuit, walk, race, refine, claims, history, standing, sources, cards, devices,
 )  # fmt: skip
 VIEWS: dict[str, Callable[..., Json]] = {view.__name__: view for view in _ALL}
 

@@ -70,7 +70,8 @@ def bad_request(draw: random.Random, secret: Path) -> tuple[str, str, dict[str, 
 
 def abuse(client: TestClient, secret: Path, count: int, seed: int) -> dict[int, int]:
     """Send so many bad requests; how often each status came back."""
-    draw, codes, before = random.Random(seed), {}, secret.read_bytes()
+    draw, before = random.Random(seed), secret.read_bytes()
+    codes: dict[int, int] = {}
     beside = sorted(path.name for path in secret.parent.iterdir())
     for _ in range(count):
         method, path, words, content, token = bad_request(draw, secret)
