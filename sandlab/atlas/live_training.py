@@ -27,14 +27,14 @@ def main(arguments: list[str]) -> None:
     from sandlab.learning.population import Population
     from sandlab.learning.training import train
     from sandlab.models.base import build
+    from sandlab.plugins import load_all
     from sandlab.random import rng
-    from sandlab.registry import names
 
     signal.signal(signal.SIGTERM, _stop)
     asked = json.loads(arguments[0])
     folder = Path(asked["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    names("worlds")  # plug-ins too, while files are open to them
+    load_all()  # plug-ins, while files are open to them
     close_files(readable_roots(), [folder])
     world = make_world(asked["world"], asked["settings"])
     config = model_config(world, asked["model"], asked["options"])

@@ -24,7 +24,7 @@ import sandlab as sl
 from sandlab.atlas.decoding_views import race, refine, walk
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the atlas's pages are tested with Playwright")
-PATIENCE = 120_000  # milliseconds: the machine may be slow and busy
+PATIENCE = 240_000  # milliseconds: the machine may be slow and busy
 
 
 def installed() -> str | None:

@@ -40,7 +40,7 @@ function keptList(kept) {
 }
 
 export async function follow(number, out, afterKeep = () => {}) {
-  const seen = { points: [], levels: {}, plateaus: [], attention: null, row: [], words: "", since: 0 };
+  const seen = { points: [], steps: 0, levels: {}, plateaus: [], attention: null, row: [], words: "", since: 0 };
   const stop = element("button", { onclick: told(() => ask(`/jobs/${number}`, { method: "DELETE" })) }, "Stop");
   const keep = element("button", { hidden: true, onclick: told(async () => { await ask(`/jobs/${number}/keep`, { method: "POST", body: "{}" }); keep.textContent = "Kept"; keep.disabled = true; afterKeep(); }) }, "Keep");
   const save = element("button", { hidden: true, onclick: told(() => download(`/jobs/${number}/export`, `sandlab-training-${number}.zip`)) }, "Export");
@@ -66,7 +66,7 @@ export async function follow(number, out, afterKeep = () => {}) {
 }
 
 function note(seen, line) {
-  if (line.levels) seen.levels = line.levels;
+  if (line.levels) { seen.levels = line.levels; seen.steps = line.steps; }
   if (line.loss) line.loss.forEach((loss, seed) => seen.points.push({ step: line.step, loss, seed: `seed ${seed}` }));
   if (line.plateaus) seen.plateaus = line.plateaus;
   if (line.attention) { seen.attention = line.attention; seen.row = line.row; }
@@ -74,8 +74,8 @@ function note(seen, line) {
 }
 
 function curves(seen, out) {
-  const last = d3.max(seen.points, (point) => point.step), levels = apart(seen), seeds = [...new Set(seen.points.map((point) => point.seed))];
-  return plot("held-out losses", { inside: out, less: 36, height: 380, marginLeft: 50, marginBottom: 42, marginRight: 16, color: { legend: true, domain: seeds, range: seeds.map((_, index) => colour(index)) }, x: { label: "training step" }, y: { label: "held-out loss (nats)", nice: true },
+  const last = Math.max(1, seen.steps / 60, d3.max(seen.points, (point) => point.step)), levels = apart(seen), seeds = [...new Set(seen.points.map((point) => point.seed))];
+  return plot("held-out losses", { inside: out, less: 36, height: 380, marginLeft: 50, marginBottom: 42, marginRight: 16, color: { legend: true, domain: seeds, range: seeds.map((_, index) => colour(index)) }, x: { label: "training step", domain: [0, last] }, y: { label: "held-out loss (nats)", nice: true },
     marks: [Plot.ruleY(levels, { y: (each) => each[1], strokeDasharray: "4 3", strokeOpacity: 0.6 }), Plot.text(levels, { x: last, y: (each) => each[1], text: (each) => each[0], textAnchor: "end", dy: -7, fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 }),
       Plot.line(seen.points, { x: "step", y: "loss", stroke: "seed", strokeWidth: 1.8 }), Plot.ruleY(seen.plateaus, { x1: "start", x2: "stop", y: "loss", stroke: "currentColor", strokeWidth: 6, strokeOpacity: 0.18 }),
       Plot.text(seen.plateaus, { x: (each) => (each.start + each.stop) / 2, y: "loss", text: (each) => `plateau: ${each.name}`, dy: 14, fill: "currentColor", stroke: "var(--card)", strokeWidth: 4 })] });
