@@ -105,7 +105,7 @@ def _training_words(asked: dict[str, Any], folder: Path) -> tuple[list[str], str
     steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
     seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
     lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
-    plan = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
+    plan: dict[str, Any] = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
     plan |= {"options": _plain(asked.get("options")), "steps": steps, "seeds": seeds, "lr": lr, "folder": str(folder)}
     words = ["sandlab.atlas.live_training", json.dumps(plan)]
     return words, f"{model} on {world}"
