@@ -183,7 +183,7 @@ def _call(world: World) -> tuple[str, bool]:
 
 def _is_default(world: World, field: dataclasses.Field[Any]) -> bool:
     value = getattr(world, field.name)
-    default = field.default_factory() if callable(field.default_factory) else field.default  # type: ignore[misc]
+    default = field.default_factory() if callable(field.default_factory) else field.default
     return repr(value) == repr(default)
 
 

@@ -64,7 +64,7 @@ def test_the_file_says_what_it_takes_and_ends_in_pt2(tmp_path: Path) -> None:
 def test_what_cannot_be_traced_is_refused_in_one_sentence(tmp_path: Path) -> None:
     lego, clauses = INSTANCES["ideal-lego-transformer"]()
     with pytest.raises(BadInput, match="give another length") as refusal:
-        export_torch(lego, tmp_path / "lego.pt2")  # type: ignore[arg-type]
+        export_torch(lego, tmp_path / "lego.pt2")
     assert clauses.shape[1] % 5 == 0 and "\n" not in str(refusal.value)
     with pytest.raises(BadInput, match="a model of SandLab"):
         export_torch(torch.nn.Linear(2, 2), tmp_path / "linear.pt2")  # type: ignore[arg-type]
