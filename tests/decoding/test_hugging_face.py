@@ -6,7 +6,6 @@ import datetime
 import enum
 import inspect
 import json
-import pathlib
 import re
 from typing import ClassVar, Literal
 
@@ -325,7 +324,7 @@ class Kind(enum.Enum):
 
 class Record(pydantic.BaseModel):
     flags: dict[Kind, bool]
-    where: pathlib.Path = pydantic.Field(max_length=4)
+    word: pydantic.SecretStr = pydantic.Field(max_length=4)
     when: datetime.date
     pair: tuple[bool, Literal["x", "y"]]
     some: set[Literal[1, 2, 3]]
