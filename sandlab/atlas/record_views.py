@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cards", "claims", "history", "source_number", "sources", "standing"]
+__all__ = ["cards", "claims", "figure", "history", "source_number", "sources", "standing"]
 
 Json = dict[str, Any]
 
@@ -83,6 +83,19 @@ def standing(chapter: str) -> Json:
             runs = [run for run in published(study) if run.preset != "null"]
             found += [{"study": study, "preset": r.preset, "status": r.status, "reduced": r.reduced} for r in runs]
     return {"runs": found}
+
+
+def figure(study: str, preset: str, name: str) -> Json:
+    """A published figure, found among those there are: what is asked for is never used as a path."""
+    from sandlab.lab._report.published import published
+    from sandlab.registry import names
+
+    if study in names("studies"):
+        for run in published(study):
+            for file in run.folder.rglob("*.svg") if run.preset == preset else ():
+                if file.stem == name:
+                    return {"svg": file.read_text(encoding="utf-8")}
+    return {"svg": ""}
 
 
 def _figures(study: str) -> list[Json]:

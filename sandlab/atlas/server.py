@@ -156,7 +156,10 @@ def create_app(
 
     @app.get("/figure/{chapter}/{study}/{preset}/{name}")
     async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
-        return await asyncio.to_thread(_figure, f"{chapter}/{study}", preset, name)
+        found = await pool.ask("figure", {"study": f"{chapter}/{study}", "preset": preset, "name": name})
+        if not found["svg"]:
+            return JSONResponse({"error": "there is no such figure"}, 404)
+        return Response(found["svg"], media_type="image/svg+xml")
 
     add_job_routes(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -212,19 +215,6 @@ def _texts(text: str) -> dict[str, str]:
     if not isinstance(found, dict):
         raise ValueError("settings are an object")
     return {str(name): str(value) for name, value in found.items()}
-
-
-def _figure(study: str, preset: str, name: str) -> Response:
-    """A published figure, found among those there are: the address is never used as a path."""
-    from sandlab.lab._report.published import published
-    from sandlab.registry import names
-
-    if study in names("studies"):
-        for run in published(study):
-            for file in run.folder.rglob("*.svg") if run.preset == preset else ():
-                if file.stem == name:
-                    return Response(file.read_bytes(), media_type="image/svg+xml")
-    return JSONResponse({"error": "there is no such figure"}, 404)
 
 
 def serve(*, host: str = "127.0.0.1", port: int = 8000, store: Path | None = None, token: str = "") -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from sandlab.atlas.catalogue import CLOSED, ON_FILES, PATHS
 from sandlab.atlas.circuit_views import circuit
 from sandlab.atlas.decoding_views import race, refine, walk
-from sandlab.atlas.record_views import cards, claims, history, sources, standing
+from sandlab.atlas.record_views import cards, claims, figure, history, sources, standing
 from sandlab.atlas.settings import offered
 from sandlab.atlas.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
@@ -148,7 +148,7 @@ def trainable(world: str, model: str) -> Json:
 
 
 _ALL = (
-    trainable, worlds, world, predict,
+    figure, trainable, worlds, world, predict,
     guess, circuit, walk, race, refine, claims, history, standing, sources, cards, devices,
 )  # fmt: skip
 VIEWS: dict[str, Callable[..., Json]] = {view.__name__: view for view in _ALL}

@@ -194,6 +194,16 @@ def test_claims_and_sources_are_what_is_recorded(client: TestClient) -> None:
     assert runs and all(run["status"] in ("current", "stale") for run in runs.values())
 
 
+def test_a_recorded_figure_is_served_and_nothing_beside_it(client: TestClient) -> None:
+    from sandlab.lab._report.published import published
+
+    run, file = next((run, file) for run in published() for file in sorted(run.folder.rglob("*.svg")))
+    answer = client.get(f"/figure/{run.study}/{run.preset}/{file.stem}")
+    assert answer.text == file.read_text(encoding="utf-8") and answer.headers["content-type"].startswith("image/svg")
+    for other in ("nothing", "..%2f" + file.stem, "run.json"):
+        assert client.get(f"/figure/{run.study}/{run.preset}/{other}").status_code == 404
+
+
 def test_a_training_is_stopped_kept_exported_and_guessed_against(client: TestClient) -> None:
     plan = {"kind": "train", "world": "in-context-markov", "model": "transformer", "settings": {"length": "8"}}
     job = mutate(client, "POST", "/jobs", {**plan, "steps": 20000, "seeds": 2, "lr": 0.01}).json()
