@@ -1,9 +1,11 @@
-"""Shared by all tests: one torch thread (the suite runs a process per core) and no screen."""
+"""Shared by all tests: one torch thread (the suite runs a process per core), no screen, plug-ins of one test alone."""
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from jaxtyping import install_import_hook
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -14,3 +16,14 @@ os.environ.setdefault("WANDB_MODE", "disabled")
 sys.path.insert(0, str(Path(__file__).parent))
 if os.environ.get("SANDLAB_SHAPES"):
     install_import_hook("sandlab", "shapes.shapes_only")
+
+
+@pytest.fixture(autouse=True)
+def own_plugins() -> Iterator[None]:
+    """A plug-in that a test adds is named in the environment, for workers: not for those of other tests."""
+    before = os.environ.get("SANDLAB_PLUGINS")
+    yield
+    if before is None:
+        os.environ.pop("SANDLAB_PLUGINS", None)
+    else:
+        os.environ["SANDLAB_PLUGINS"] = before
