@@ -40,13 +40,13 @@ def card(
     it stand the recorded cards of the built-in models, or those trained --against it. The same command goes on where
     one stopped.
     """
-    from sandlab.cli.screen import print_json, print_table
+    from sandlab.cli.screen import print_json
     from sandlab.cli.settings import pairs
     from sandlab.cli.studies import OUT_OF_TIME, seconds
     from sandlab.errors import choice, integer
     from sandlab.lab._card.battery import tasks
     from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded, size_of
-    from sandlab.lab._card.page import facts_per_parameter, table, write_card
+    from sandlab.lab._card.page import facts_per_parameter, write_card
     from sandlab.lab._exec.executors import executor
     from sandlab.lab._store.store import Store
     from sandlab.lab.laboratory import Laboratory
@@ -77,10 +77,7 @@ def card(
     if as_json:
         print_json(_plain(made))
     else:
-        head = ["task", "test", "value", "score", "tokens", *(other.model for other in others)]
-        print_table(
-            head, table([made[0], *others]), f"{made[0].model}: battery {made[0].battery}, {size}, {seeds} seeds"
-        )
+        _show(made[0], others)
         held = facts_per_parameter(made[0])
         told = f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
         print(f"{time.monotonic() - start:.0f} s{told}. The card: {page}")
@@ -88,6 +85,16 @@ def card(
         print(f"left out for lack of time: {', '.join(made[0].left_out)}; the same command goes on from there")
         return OUT_OF_TIME
     return 0
+
+
+def _show(card: Any, others: list[Any]) -> None:
+    """The table of one card beside others."""
+    from sandlab.cli.screen import print_table
+    from sandlab.lab._card.page import table
+
+    head = ["task", "test", "value", "score", "tokens", *(other.model for other in others)]
+    title = f"{card.model}: battery {card.battery}, {card.size}, {card.seeds} seeds"
+    print_table(head, table([card, *others]), title)
 
 
 def _plain(cards: list[Any]) -> list[dict[str, Any]]:

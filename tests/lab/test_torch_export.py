@@ -14,16 +14,11 @@ from sandlab.lab.torch_export import export_torch
 from sandlab.models.base import Model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from circuit_instances import INSTANCES
+from circuit_instances import INSTANCES, MODELS
 
 QUICK = ("memory-transformer", "counter-circuit", "suffix-table", "embedding-topics")
-ARCHITECTURES = {
-    "transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="rotary"),
-    "lstm": lambda: sl.models.LSTM(vocab=4, width=8),
-    "rnn": lambda: sl.models.RNN(vocab=4, width=8),
-    "state-space": lambda: sl.models.StateSpace(vocab=4, width=8),
-    "hybrid": lambda: sl.models.Hybrid(vocab=4, width=8, layers=2, length=12),
-}
+ROTARY = {"transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="rotary")}
+ARCHITECTURES = {**MODELS, **ROTARY}
 
 
 def check(model: Model, inputs: torch.Tensor, file: Path) -> str:

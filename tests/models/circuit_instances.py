@@ -89,3 +89,11 @@ PARTS = {
     **dict.fromkeys(("prune-bilinear", "prune-layer", "prune-transformer"), "pruned weights"),
 }
 """Registered circuits that are no models: parts of others."""
+
+MODELS = {
+    "transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="sinusoidal"),
+    "lstm": lambda: sl.models.LSTM(vocab=4, width=8),
+    "rnn": lambda: sl.models.RNN(vocab=4, width=8),
+    "state-space": lambda: sl.models.StateSpace(vocab=4, width=8),
+    "hybrid": lambda: sl.models.Hybrid(vocab=4, width=8, layers=2, length=12),
+}

@@ -17,15 +17,7 @@ from sandlab.models.hugging_face import export_hugging_face
 transformers = pytest.importorskip("transformers")
 
 sys.path.insert(0, str(Path(__file__).parent))
-from circuit_instances import INSTANCES, PARTS  # noqa: E402
-
-MODELS = {
-    "transformer": lambda: sl.models.Transformer(vocab=4, length=12, width=8, layers=2, positions="sinusoidal"),
-    "lstm": lambda: sl.models.LSTM(vocab=4, width=8),
-    "rnn": lambda: sl.models.RNN(vocab=4, width=8),
-    "state-space": lambda: sl.models.StateSpace(vocab=4, width=8),
-    "hybrid": lambda: sl.models.Hybrid(vocab=4, width=8, layers=2, length=12),
-}
+from circuit_instances import INSTANCES, MODELS, PARTS  # noqa: E402
 
 
 def reloaded(model: Model, folder: Path) -> torch.nn.Module:
