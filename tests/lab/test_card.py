@@ -23,7 +23,9 @@ from sandlab.models.base import build
 from sandlab.models.recurrent import RNNConfig
 
 CHAIN = sl.worlds.InContextMarkov(states=2, order=1, length=6)
-TINY = Task("chain", "counts", CHAIN, (CardTest("as trained", CHAIN, "gap"), CardTest("errors", CHAIN)), steps=2)
+TINY = Task(
+    "chain", "counts", CHAIN, (CardTest("as trained", CHAIN, "gap"), CardTest("errors", CHAIN)), battery.training(2)
+)
 MODULE = """
 from torch import nn
 class Four(nn.Module):

@@ -81,7 +81,11 @@ class CachedGenerator(Generator):
     @torch.no_grad()
     def token_logprobs(self, tokens: Tensor, begins: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         """One pass over the last tokens of each string: its logits say how likely each of them was."""
-        self._catch_up(tokens, begins, rows)
+        # The pass reads the token before `begins` in any case: only what stands before that one must be known.
+        _, common = self._shared(tokens, (begins - 1).clamp(min=1), rows)
+        behind = common < begins - 1
+        if bool(behind.any()):
+            self._catch_up(tokens[behind], begins[behind] - 1, rows[behind])
         new = int((lengths - begins).max())
         starts = (lengths - 1 - new).clamp(min=0)
         index = starts.unsqueeze(1) + torch.arange(new, device=self.device)

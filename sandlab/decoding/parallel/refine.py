@@ -47,7 +47,7 @@ def drop_repeats(tokens: Int[Tensor, "row time"]) -> Int[Tensor, "row time"]:
 class IterativeRefinement:
     """X^(t+1) = argmax f(X^(t), source) at all positions, from noise of a predicted length, T times (Li 2024, §4.2.2).
 
-    steps     T; a row whose prediction equals what was fed in stops early
+    max_steps T; a row whose prediction equals what was fed in stops early
     lengths   B_l, how many of the likeliest lengths are tried; the answer is the one with the largest summed
               log-probability, plus length_weight · log p(length), divided by ((5 + length)/6)^brevity. With weight 0,
               as published, short answers are preferred
@@ -61,7 +61,7 @@ class IterativeRefinement:
     drop      drop repeats from the answer
     """
 
-    steps: int = 4
+    max_steps: int = 4
     lengths: int = 1
     noise: str = "random"
     reject: str = "stutter"
@@ -74,7 +74,7 @@ class IterativeRefinement:
     drop: bool = True
 
     def __post_init__(self) -> None:
-        integer("steps", self.steps, low=1)
+        integer("max_steps", self.max_steps, low=1)
         integer("lengths", self.lengths, low=1)
         choice("noise", self.noise, ("random", "mask"))
         choice("reject", self.reject, ("stutter", "none", "linear", "bottom"))
@@ -108,7 +108,7 @@ class IterativeRefinement:
             return torch.zeros_like(inside)
         if self.reject == "stutter":
             return stutters(found) & (sure <= self.protect)
-        share = self.share if self.reject == "bottom" else 1 - (step + 1) / self.steps
+        share = self.share if self.reject == "bottom" else 1 - (step + 1) / self.max_steps
         count = (inside.sum(1, keepdim=True) * share).floor()
         order = sure.masked_fill(~inside, 2.0).argsort(1).argsort(1)
         return inside & (order < count)
@@ -140,7 +140,7 @@ class _Run:
 
     def go(self) -> None:
         running = torch.ones_like(self.passes, dtype=torch.bool)
-        for step in range(self.how.steps):
+        for step in range(self.how.max_steps):
             self.passes = self.passes + running
             running = self.step(step, running)
             if not bool(running.any()):
@@ -157,7 +157,7 @@ class _Run:
         next_ = torch.where(back, self._replacement(), found)
         compared = found if self.how.stop == "prediction" else next_
         stops = (compared == self.tokens).all(1)
-        final = stops | (step == self.how.steps - 1)
+        final = stops | (step == self.how.max_steps - 1)
         # The code that stops on the remasked sequence also returns it.
         answer = found if self.how.stop == "prediction" else torch.where(stops.unsqueeze(1), next_, found)
         moved = torch.where(final.unsqueeze(1), answer, next_)

@@ -13,7 +13,7 @@ from typing import Any
 
 from sandlab.lab._card.worlds import SignChain, TokenRegression
 from sandlab.learning._engine.evaluation import evaluate_batch
-from sandlab.learning.experiment import Snapshot
+from sandlab.learning.experiment import Snapshot, Training
 from sandlab.learning.objectives import CrossEntropy
 from sandlab.worlds.automata.counters import Cyclic
 from sandlab.worlds.automata.rotations import Dihedral, SymmetricGroup
@@ -45,13 +45,13 @@ class CardTest:
 
 @dataclass(frozen=True)
 class Task:
-    """A world to train on for `steps` updates, the tests, and the longest input among them."""
+    """A world to train on, how, the tests, and the longest input among them."""
 
     name: str
     asks: str
     world: World
     tests: tuple[CardTest, ...]
-    steps: int
+    training: Training
 
     @property
     def longest(self) -> int:
@@ -78,22 +78,28 @@ def tasks(size: str) -> list[Task]:
     """The battery, the most telling first: "quick" for two cores and ten minutes, "full" for a GPU."""
     full = size == "full"
     length, steps = (64, 4000) if full else (32, 400)
-    return list(_tasks(length, steps, full))
+    return list(_tasks(length, training(steps), full))
 
 
-def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
+def training(steps: int) -> Training:
+    """The same for every task and every model; a diverging one does not end the card."""
+    options: dict[str, Any] = {"schedule": "cosine", "clip": 1.0, "evals": 20, "eval_examples": 256, "nan": "continue"}
+    return Training(steps, 32, 3e-3, warmup=steps // 20, **options)
+
+
+def _tasks(length: int, how: Training, full: bool) -> Iterator[Task]:
     markov = InContextMarkov(states=3, order=1, length=length)
     yield Task(
         "in-context Markov",
         "counts transitions in its context",
         markov,
         (CardTest("as trained", markov, "gap"), *_longer(markov, "gap")),
-        steps,
+        how,
     )
     pairs = 16 if full else 8
     recall = AssociativeRecall(keys=4 * pairs, values=16, pairs=pairs, queries=4)
     numbers = (CardTest(f"{n} pairs", replace(recall, pairs=n)) for n in (pairs // 2, pairs, 2 * pairs, 4 * pairs))
-    yield Task("associative recall", "looks up what followed a key", recall, tuple(numbers), steps)
+    yield Task("associative recall", "looks up what followed a key", recall, tuple(numbers), how)
     flip = FlipFlop.ignoring(0.8, length=length)
     tails = [("sparse tail", 0.98), ("dense tail", 0.1)]
     yield Task(
@@ -101,10 +107,10 @@ def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
         "remembers one bit through distractors",
         flip,
         (CardTest("as trained", flip), *(CardTest(n, FlipFlop.ignoring(p, length=length)) for n, p in tails)),
-        steps,
+        how,
     )
     for name, asks, machine in _machines(length):
-        yield Task(name, asks, machine, (CardTest("as trained", machine), *_longer(machine)), steps)
+        yield Task(name, asks, machine, (CardTest("as trained", machine), *_longer(machine)), how)
     dyck = Dyck(types=2, depth=4, length=length - 4)
     deeper = CardTest("depth 6", replace(dyck, depth=6), "gap")
     yield Task(
@@ -112,18 +118,18 @@ def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
         "closes the bracket that was opened last",
         dyck,
         (CardTest("as trained", dyck, "gap"), deeper, *_longer(dyck, "gap")),
-        steps,
+        how,
     )
     copy = CopyString(states=8, size=length // 4)
-    yield Task("copying", "repeats a string", copy, (CardTest("as trained", copy), *_longer_copy(copy)), steps)
+    yield Task("copying", "repeats a string", copy, (CardTest("as trained", copy), *_longer_copy(copy)), how)
     ngram = InContextMarkov(states=2, order=2, length=length)
-    yield Task("in-context bigrams", "counts pairs of letters", ngram, (CardTest("as trained", ngram, "gap"),), steps)
+    yield Task("in-context bigrams", "counts pairs of letters", ngram, (CardTest("as trained", ngram, "gap"),), how)
     majority = Majority(length=length)
-    yield Task("majority", "counts", majority, (CardTest("as trained", majority), *_longer(majority)), steps)
+    yield Task("majority", "counts", majority, (CardTest("as trained", majority), *_longer(majority)), how)
     count = ProgramTask("count", longest=length // 4, pool=length)
     longer = replace(count, shortest=length // 4 + 1, longest=length // 2)
     yield Task(
-        "counting up", "writes a, a+1, … b", count, (CardTest("as trained", count), CardTest("× 2 long", longer)), steps
+        "counting up", "writes a, a+1, … b", count, (CardTest("as trained", count), CardTest("× 2 long", longer)), how
     )
     regression = TokenRegression(dimension=4 if full else 3, pairs=length // 4)
     yield Task(
@@ -134,12 +140,12 @@ def _tasks(length: int, steps: int, full: bool) -> Iterator[Task]:
             CardTest("as trained", regression, "gap"),
             CardTest("× 2 long", replace(regression, pairs=length // 2), "gap"),
         ),
-        steps,
+        how,
     )
     lego = SignChain(length=length // 8, variables=length)
-    yield Task("LEGO", "follows a chain of assignments", lego, (CardTest("as trained", lego), *_longer(lego)), steps)
+    yield Task("LEGO", "follows a chain of assignments", lego, (CardTest("as trained", lego), *_longer(lego)), how)
     facts = FactRecall(subjects=64 if full else 32, relations=32 if full else 16, answers=8, noise=16, length=8)
-    yield Task("facts", "stores facts in its weights", facts, (CardTest("as trained", facts),), steps)
+    yield Task("facts", "stores facts in its weights", facts, (CardTest("as trained", facts),), how)
 
 
 def _machines(length: int) -> Iterator[tuple[str, str, World]]:

@@ -17,7 +17,7 @@ from sandlab.errors import BadInput
 from sandlab.lab._card.battery import BATTERY, EXAMPLES, CardProbe, CardTest, Task, tasks
 from sandlab.lab.laboratory import Laboratory
 from sandlab.lab.sweeps import train_what_time_allows
-from sandlab.learning.experiment import Experiment, Runs, Training
+from sandlab.learning.experiment import Experiment, Runs
 from sandlab.models.base import Config, build
 from sandlab.models.hybrid import HybridConfig
 from sandlab.models.recurrent import LSTMConfig, RNNConfig
@@ -147,11 +147,7 @@ def _sized(kind: type[Config], width: int, world: World, length: int) -> Config:
 
 
 def _experiment(task: Task, config: Config, seeds: int) -> Experiment:
-    training = Training(
-        task.steps, 32, 3e-3, schedule="cosine", warmup=task.steps // 20, clip=1.0, evals=20, eval_examples=256
-    )
-    fitted = fitted_to(config, task)
-    return Experiment(task.world, fitted, replace(training, nan="continue"), seeds, final=(CardProbe(task.tests),))
+    return Experiment(task.world, fitted_to(config, task), task.training, seeds, final=(CardProbe(task.tests),))
 
 
 def fitted_to(config: Config, task: Task) -> Config:

@@ -46,13 +46,13 @@ class CheckpointStore:
     """The weights of teachers after certain numbers of updates.
 
     config    the teachers' model; seeds: one per teacher
-    steps     updates done, increasing
+    saved_steps  updates done, increasing
     weights   name → (seed, checkpoint, …)
     """
 
     config: Config
     seeds: tuple[int, ...]
-    steps: tuple[int, ...]
+    saved_steps: tuple[int, ...]
     weights: Mapping[str, Tensor]
 
     @classmethod
@@ -66,7 +66,7 @@ class CheckpointStore:
 
     @property
     def final(self) -> int:
-        return self.steps[-1]
+        return self.saved_steps[-1]
 
     @property
     def nbytes(self) -> int:
@@ -75,13 +75,13 @@ class CheckpointStore:
 
     def at(self, step: int) -> dict[str, Tensor]:
         """The teachers' weights after so many updates, seed axis first."""
-        if step not in self.steps:
-            raise BadInput(f"there is no checkpoint at step {step}: there are {', '.join(map(str, self.steps))}")
-        return {name: value[:, self.steps.index(step)] for name, value in self.weights.items()}
+        if step not in self.saved_steps:
+            raise BadInput(f"there is no checkpoint at step {step}: there are {', '.join(map(str, self.saved_steps))}")
+        return {name: value[:, self.saved_steps.index(step)] for name, value in self.weights.items()}
 
     def nearest(self, step: float) -> int:
         """The kept step closest to `step`, never the untrained one when there is another."""
-        trained = [each for each in self.steps if each > 0] or list(self.steps)
+        trained = [each for each in self.saved_steps if each > 0] or list(self.saved_steps)
         return min(trained, key=lambda each: abs(each - step))
 
     def member(self, index: int) -> CheckpointStore:
@@ -91,8 +91,8 @@ class CheckpointStore:
 
     def only(self, steps: Sequence[int]) -> CheckpointStore:
         """The store with some of its checkpoints."""
-        places = [self.steps.index(step) for step in steps]
-        return replace(self, steps=tuple(steps), weights={name: v[:, places] for name, v in self.weights.items()})
+        places = [self.saved_steps.index(step) for step in steps]
+        return replace(self, saved_steps=tuple(steps), weights={name: v[:, places] for name, v in self.weights.items()})
 
     def model(self, index: int, step: int) -> Model:
         """One teacher at one checkpoint, as a model in evaluation mode."""
@@ -105,7 +105,7 @@ class CheckpointStore:
         from safetensors.torch import save
 
         path = Path(folder)
-        for step in self.steps:
+        for step in self.saved_steps:
             file = path / f"{step}.safetensors"
             if not file.exists():
                 write_atomic(file, save({name: value.contiguous() for name, value in self.at(step).items()}))

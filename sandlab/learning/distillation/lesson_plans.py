@@ -105,15 +105,15 @@ class EqualSplit(LessonPlan):
     """N-shot equal split: the student's S steps cut into N equal intervals, the i-th checkpoint in the i-th."""
 
     among: tuple[int, ...]
-    steps: int
+    horizon: int
 
     def __post_init__(self) -> None:
         require(len(self.among) >= 1, "among", self.among, "at least one checkpoint")
-        integer("steps", self.steps, low=1)
+        integer("horizon", self.horizon, low=1)
 
     def checkpoint(self, step: int) -> int:
         n = len(self.among)
-        return self.among[min(step * n // self.steps, n - 1)]
+        return self.among[min(step * n // self.horizon, n - 1)]
 
 
 @dataclass(frozen=True)

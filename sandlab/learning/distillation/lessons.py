@@ -120,7 +120,7 @@ def learn(lesson: Lesson, store: CheckpointStore) -> Runs:
     """The job: train the students of a lesson on the predictions of their teachers, seed by seed."""
     places = [store.seeds.index(seed) for seed in lesson.seeds]
     own = replace(store, seeds=lesson.seeds, weights={name: value[places] for name, value in store.weights.items()})
-    used = [step for step in store.steps if step in lesson.plan.checkpoints(lesson.student.training.steps)]
+    used = [step for step in store.saved_steps if step in lesson.plan.checkpoints(lesson.student.training.steps)]
     teachers = Teachers(own.only(used), torch.device(lesson.device))
     world = TaughtWorld(lesson.student.world, teachers, lesson.plan, lesson.tau)
     student = replace(lesson.student, world=world)

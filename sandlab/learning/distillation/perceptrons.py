@@ -44,7 +44,7 @@ class Drill:
     """What is trained: perceptrons on a world of signs, by SGD with a constant rate.
 
     world, width          the inputs and labels; number of hidden units
-    steps, batch_size, lr
+    updates, batch_size, lr
     every                 steps between evaluations on `eval_examples` held-out examples
     save                  steps between kept checkpoints (0: none)
     seeds                 each has its own weights and its own data
@@ -56,7 +56,7 @@ class Drill:
 
     world: World
     width: int
-    steps: int
+    updates: int
     batch_size: int = 1
     lr: float = 0.1
     every: int = 500
@@ -70,7 +70,7 @@ class Drill:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        for name in ("width", "steps", "batch_size", "every", "eval_examples"):
+        for name in ("width", "updates", "batch_size", "every", "eval_examples"):
             integer(name, getattr(self, name), low=1)
         integer("save", self.save, low=0)
         number("lr", self.lr, low=0.0)
@@ -246,9 +246,9 @@ def _runs(what: Drill, curves: list[_Measured], saved: list[_Saved]) -> DrillRun
 def _blocks(what: Drill, start: int = 0) -> Iterator[tuple[int, int]]:
     """Stretches of at most BLOCK steps with one teacher each, cut at evaluations and checkpoints."""
     plans = [plan for index in range(len(what.seeds)) if (plan := what.plan_of(index)) is not None]
-    cuts = {start for plan in dict.fromkeys(plans) for start, _, _ in plan.segments(what.steps)}
-    ordered, place = sorted({cut for cut in cuts if cut > 0} | {what.steps}), 0
-    while start < what.steps:
+    cuts = {start for plan in dict.fromkeys(plans) for start, _, _ in plan.segments(what.updates)}
+    ordered, place = sorted({cut for cut in cuts if cut > 0} | {what.updates}), 0
+    while start < what.updates:
         while ordered[place] <= start:
             place += 1
         stop = min(start + BLOCK, ordered[place], start + what.every - start % what.every)

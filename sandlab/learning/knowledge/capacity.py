@@ -44,19 +44,19 @@ class MemoryTraining:
     """How memories are trained for a capacity: Adam on all items at once, by cross-entropy.
 
     width, hidden   d, and m of a perceptron (None: a linear map)
-    steps, lr       updates, and the largest learning rate (cosine to zero)
+    iterations, lr      updates, and the largest learning rate (cosine to zero)
     level           share of items that must be right
     """
 
     width: int
     hidden: int | None = None
-    steps: int = 4096
+    iterations: int = 4096
     lr: float = 0.02
     level: float = 0.99
 
     def __post_init__(self) -> None:
         integer("width", self.width, low=1)
-        integer("steps", self.steps, low=0)
+        integer("iterations", self.iterations, low=0)
         number("lr", self.lr, low=0.0)
         number("level", self.level, low=0.0, high=1.0)
 
@@ -88,8 +88,8 @@ def memory_accuracies(
     keys, answers, weights = _draw(training, sizes, seeds, device)
     used = torch.arange(max(sizes), device=device) < torch.tensor(list(sizes), device=device).unsqueeze(-1)
     optimizer = torch.optim.Adam(weights, lr=training.lr)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(training.steps, 1))
-    for _ in range(training.steps):
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(training.iterations, 1))
+    for _ in range(training.iterations):
         optimizer.zero_grad()
         _loss(_logits(keys, answers, weights, used), used).backward()
         optimizer.step()

@@ -96,11 +96,11 @@ class MaskedLoss:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """θ̂, the loss there, and the optimiser's steps."""
+    """θ̂, the loss there, and the optimiser's iterations."""
 
     theta: Float[np.ndarray, "parameter"]
     loss: float
-    steps: int
+    iterations: int
 
 
 def fit_masked(

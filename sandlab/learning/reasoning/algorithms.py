@@ -102,7 +102,7 @@ def recursive_self_training(
     loss = _descend(model, ["q43", "q44"], *attention, lambda: next_clause_loss(model, second, 2, (5,)), below)
     done.append(TheoryStage("length 2", loss, copy.deepcopy(model)))
     for k in range(2, stages + 1):
-        long = replace(world, length=2**k, steps=2, only_last=True, predict_blanks=True)
+        long = replace(world, length=2**k, num_answers=2, only_last=True, predict_blanks=True)
         batch = relabelled(copy.deepcopy(model), long, long.sample(samples, rng=rng))
         loss = _descend(model, ["q43", "q44"], *attention, _loss_of(model, batch), below)
         done.append(TheoryStage(f"length {2**k}", loss, copy.deepcopy(model)))
@@ -123,7 +123,7 @@ def _loss_of(model: LegoTheoryTransformer, batch: Batch) -> Callable[[], Tensor]
 
 def _examples(world: Lego, length: int, only_last: bool = False) -> Batch:
     """All chains of a short length, all five slots predicted."""
-    return enumerate_lego(replace(world, length=length, steps=None, only_last=only_last, predict_blanks=True))
+    return enumerate_lego(replace(world, length=length, num_answers=None, only_last=only_last, predict_blanks=True))
 
 
 def _descend(

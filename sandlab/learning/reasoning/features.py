@@ -200,7 +200,7 @@ class RetrievalTraining:
     init_std: float = 0.02
     bias: float = 0.05
     lr: float = 20.0
-    steps: int = 4000
+    iterations: int = 4000
     batch: int = 0
     snapshots: int = 40
     seed: int = 0
@@ -222,7 +222,7 @@ class RetrievalDescent:
     final      (class, neuron, slot, token) at the end; initial: at the start
     """
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     weights: np.ndarray
     initial: np.ndarray
     final: np.ndarray
@@ -239,15 +239,15 @@ def train_retrieval(plan: RetrievalTraining) -> RetrievalDescent:
     classes = plan.variables
     weight = plan.init_std * torch.randn(classes, plan.neurons, 5, d, generator=draws, dtype=torch.float64)
     initial, kept, losses, marks = weight.clone(), [], [], []
-    every, size = max(1, plan.steps // plan.snapshots), plan.batch or 8 * d
-    for step in range(plan.steps + 1):
+    every, size = max(1, plan.iterations // plan.snapshots), plan.batch or 8 * d
+    for step in range(plan.iterations + 1):
         tokens = _retrieval_inputs(plan, size, draws)
         inner, probs, error = _retrieval_error(plan, weight, tokens)
-        if step % every == 0 or step == plan.steps:
+        if step % every == 0 or step == plan.iterations:
             marks.append(step)
             kept.append(weight[:, :, 0, :classes].numpy().copy())
             losses.append(float(-probs.gather(1, tokens[:, :1]).log().mean()))
-        if step == plan.steps:
+        if step == plan.iterations:
             break
         push = error.unsqueeze(-1) * smooth_relu_slope(inner, plan.power, plan.threshold)  # (n, class, neuron)
         for slot in range(5):

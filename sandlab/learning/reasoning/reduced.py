@@ -84,11 +84,11 @@ def attention_left_over(length: int, step: int, beta3: float, beta4: float) -> f
 class Descent:
     """Gradient descent on (β₃, β₄): what was logged at which step.
 
-    steps, loss, beta3, beta4   one entry per logged step, the first and the last included
+    eval_steps, loss, beta3, beta4   one entry per logged step, the first and the last included
     reached                     whether the loss fell to the threshold (True without one)
     """
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     loss: np.ndarray
     beta3: np.ndarray
     beta4: np.ndarray

@@ -38,12 +38,12 @@ class UncertaintyFilm:
     """
 
     def __init__(self, world: MaskedGrammar, store: CheckpointStore, *, teacher: int = 0, rng: torch.Generator) -> None:
-        self.world, self.steps = world, store.steps
+        self.world, self.steps = world, store.saved_steps
         self.trees = derivations(world.rules, 1, rng=rng)
         self.time = int(self.trees.lengths[0])
         masked = self._masked()
         self.entropies = np.stack(
-            [self._entropy(model_probs(store.model(teacher, step))(masked).double()) for step in store.steps]
+            [self._entropy(model_probs(store.model(teacher, step))(masked).double()) for step in store.saved_steps]
         )
         self.exact = self._entropy(world.oracle(self._batch(masked)).exp())
 

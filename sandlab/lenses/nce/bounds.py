@@ -109,10 +109,10 @@ def newton_step_lower_bound(problem: NCEProblem, rate: float | None = None) -> f
 
 @dataclass(frozen=True)
 class NormalisedBound:
-    """A guarantee for normalised descent: within `steps` steps of size `rate`, an iterate is within `target` of τ*."""
+    """A guarantee for normalised descent: `iterations` steps of size `rate` bring an iterate within `target` of τ*."""
 
     rate: float
-    steps: float
+    iterations: float
     target: float
 
 
@@ -137,5 +137,5 @@ def ngd_step_upper_bound(
     kappa = float(condition_number(problem, kind))
     squared = float(problem.distance(problem.tau_q)) ** 2
     return NormalisedBound(
-        rate=target / math.sqrt(spread * kappa), steps=spread * kappa * squared / target**2, target=target
+        rate=target / math.sqrt(spread * kappa), iterations=spread * kappa * squared / target**2, target=target
     )

@@ -117,7 +117,7 @@ class LengthAccuracy:
         assert isinstance(world, Lego)
         found = []
         for length in self.lengths:
-            tested = world.fresh(length=length, steps=None, permuted=self.permuted, unrelated=self.unrelated)
+            tested = world.fresh(length=length, num_answers=None, permuted=self.permuted, unrelated=self.unrelated)
             draws = snapshot.rng(7, "lengths", length)
             found.append(answer_accuracy(snapshot.model, tested, examples=self.sequences, rng=draws))
         names = {"all steps": "all_steps", "per step": "per_step", "sampled": "sampled"}

@@ -25,6 +25,22 @@ WARM = 0.06
 METHODS = ("labels", "one-shot", "one-shot, τ = 1", "progressive", "progressive, τ = 1", "equal split")
 
 
+def training(
+    steps: int,
+    *,
+    batch_size: int,
+    lr: float,
+    evals: int = 20,
+    eval_examples: int = 512,
+    precision: str = "float32",
+) -> Training:
+    """Adam with β = (0.9, 0.95), cosine decay after a warm-up of 6 %."""
+    return Training(
+        steps, batch_size=batch_size, lr=lr, optimizer="adam", betas=(0.9, 0.95), schedule="cosine",
+        warmup=int(WARM * steps), evals=evals, eval_examples=eval_examples, precision=precision,
+    )  # fmt: skip
+
+
 def recipe(
     world: World,
     model: Config,
@@ -39,19 +55,16 @@ def recipe(
     final: tuple[Probe, ...] = (),
     precision: str = "float32",
 ) -> Experiment:
-    """Adam with β = (0.9, 0.95), cosine decay after a warm-up of 6 %."""
-    training = Training(
-        steps, batch_size=batch_size, lr=lr, optimizer="adam", betas=(0.9, 0.95), schedule="cosine",
-        warmup=int(WARM * steps), evals=evals, eval_examples=eval_examples, precision=precision,
-    )  # fmt: skip
-    return Experiment(world, model, training, seeds, probes, final)
+    """A model on a world, trained as every one of the chapter."""
+    how = training(steps, batch_size=batch_size, lr=lr, evals=evals, eval_examples=eval_examples, precision=precision)
+    return Experiment(world, model, how, seeds, probes, final)
 
 
 def for_steps(experiment: Experiment, steps: int) -> Experiment:
     """The same experiment with a horizon, and a schedule of the rate, of its own."""
-    training = experiment.training
-    evals = max(1, min(training.evals, steps))
-    return replace(experiment, training=replace(training, steps=steps, warmup=int(WARM * steps), evals=evals))
+    how = experiment.training
+    evals = max(1, min(how.evals, steps))
+    return replace(experiment, training=replace(how, steps=steps, warmup=int(WARM * steps), evals=evals))
 
 
 @dataclass(frozen=True)

@@ -67,4 +67,4 @@ def train_teachers(lab: Lab, teacher: Drill, label: str = "teachers") -> tuple[D
 
 def final_of(store: CheckpointStore, spacing: int) -> int:
     """The last checkpoint at a multiple of the spacing."""
-    return max(step for step in store.steps if step % spacing == 0)
+    return max(step for step in store.saved_steps if step % spacing == 0)

@@ -79,7 +79,7 @@ study = Study(
     at="Figures 4.18 and 4.20 to 4.22",
     quick=QUICK,
     full=FULL,
-    null=replace(QUICK, teacher=replace(QUICK.teacher, lr=0.0), student=replace(QUICK.student, lr=0.0, steps=1000)),
+    null=replace(QUICK, teacher=replace(QUICK.teacher, lr=0.0), student=replace(QUICK.student, lr=0.0, updates=1000)),
 )
 
 
@@ -89,7 +89,7 @@ class Watched:
 
     teacher: Drill
     index: int
-    steps: tuple[int, ...]
+    checkpoints: tuple[int, ...]
     examples: int
     device: str = "cpu"
 
@@ -101,7 +101,7 @@ class Results:
     pairs: list[str]
     outside: str
     single: list[str]
-    steps: np.ndarray
+    eval_steps: np.ndarray
     groups: np.ndarray
     """Mean |degree-2 correlation| of the first class (seed, step, group): the three nodes of its path, and the rest."""
 
@@ -113,7 +113,7 @@ def correlate(what: Watched, store: CheckpointStore) -> np.ndarray:
     groups = [world.group(node) for node in world.path(0)] + [tuple(range(world.relevant, world.dimension))]
     sets = [list(itertools.combinations(group, 2))[:60] for group in groups]
     found = []
-    for step in what.steps:
+    for step in what.checkpoints:
         model = store.model(what.index, step).to(what.device)
         flat = [chosen for group in sets for chosen in group]
         generator = rng(0, "signs", device=what.device)
@@ -146,7 +146,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
         width: shared.teach_perceptrons(lab, replace(settings.student, width=width), teacher, store, methods)
         for width in settings.widths
     }
-    steps = tuple(step for step in store.steps if step % settings.watched == 0)
+    steps = tuple(step for step in store.saved_steps if step % settings.watched == 0)
     watched = [Watched(teacher, index, steps, settings.examples, lab.device) for index in range(count)]
     groups = lab.map(correlate, watched, given=[store] * count, label="correlations")
     curves = Curves(runs.eval_steps, runs.accuracy)
@@ -237,7 +237,7 @@ def curves(results: Results) -> Figure:
         axes[0].plot(each.eval_steps, each.accuracy.mean(0), label=name)
     axes[0].set(xlabel="training step", ylabel="held-out accuracy", title="students: mean over seeds")
     for index, name in enumerate(("root's node", "second node", "lowest node", "irrelevant")):
-        axes[1].plot(results.steps, results.groups[:, :, index].mean(0), label=name)
+        axes[1].plot(results.eval_steps, results.groups[:, :, index].mean(0), label=name)
     axes[1].set(xlabel="teacher's step", ylabel="mean |correlation|", title="with pairs of coordinates of a node")
     for axis in axes:
         axis.legend(fontsize=7)

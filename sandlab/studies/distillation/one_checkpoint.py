@@ -52,7 +52,7 @@ class Settings:
     examples: int = 40_000
 
 
-QUICK = Settings((parity_mlp.TEACHER,), replace(parity_mlp.QUICK.student, steps=25_000), (50,), 5000, 3000)
+QUICK = Settings((parity_mlp.TEACHER,), replace(parity_mlp.QUICK.student, updates=25_000), (50,), 5000, 3000)
 PUBLISHED = parity_mlp.FULL.teacher
 study = Study(
     "distillation/one-checkpoint",
@@ -62,7 +62,7 @@ study = Study(
     quick=QUICK,
     full=Settings(
         (replace(PUBLISHED, lr=0.005), replace(PUBLISHED, lr=0.01)),
-        replace(parity_mlp.FULL.student, steps=2_000_000, every=50_000),
+        replace(parity_mlp.FULL.student, updates=2_000_000, every=50_000),
         (100, 1000),
         1_000_000,
         500_000,
@@ -71,8 +71,8 @@ study = Study(
     ),
     null=replace(
         QUICK,
-        teachers=(replace(parity_mlp.TEACHER, lr=0.0, steps=3000),),
-        student=replace(QUICK.student, lr=0.0, steps=500),
+        teachers=(replace(parity_mlp.TEACHER, lr=0.0, updates=3000),),
+        student=replace(QUICK.student, lr=0.0, updates=500),
     ),
 )
 
@@ -83,7 +83,7 @@ class Watched:
 
     teacher: Drill
     index: int
-    steps: tuple[int, ...]
+    checkpoints: tuple[int, ...]
     examples: int
     device: str = "cpu"
 
@@ -92,7 +92,7 @@ class Watched:
 class Correlations:
     """Mean |correlation| inside the support and off it (step, degree), and of every coordinate (step, coordinate)."""
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     inside: np.ndarray
     rest: np.ndarray
     coordinates: np.ndarray
@@ -119,7 +119,7 @@ def correlate(what: Watched, store: CheckpointStore) -> Correlations:
     world = what.teacher.world
     assert isinstance(world, SparseParity)
     inside, rest, every = [], [], []
-    for step in what.steps:
+    for step in what.checkpoints:
         model = store.model(what.index, step).to(what.device)
         reports = [
             support_report(
@@ -131,7 +131,7 @@ def correlate(what: Watched, store: CheckpointStore) -> Correlations:
         inside.append([float(report.inside.mean()) for report in reports])
         rest.append([float(report.rest.mean()) for report in reports])
         every.append(np.concatenate([reports[0].inside, reports[0].rest]))
-    return Correlations(np.array(what.steps), np.array(inside), np.array(rest), np.array(every))
+    return Correlations(np.array(what.checkpoints), np.array(inside), np.array(rest), np.array(every))
 
 
 def _probability(model: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -153,8 +153,8 @@ def _one_rate(settings: Settings, drill: Drill, lab: Lab) -> Teacher:
     found = lab.map(correlate, watched, given=[store] * len(watched), label="correlations")
     candidates = {
         "before": [_nearest(store, (p.start if p.start > 0 else store.final) - settings.before) for p in phases],
-        "middle": [mid_transition(store.steps, p) if p.middle > 0 else store.final for p in phases],
-        "largest correlation": [peak(each.steps.tolist(), each.inside[:, 0]) for each in found],
+        "middle": [mid_transition(store.saved_steps, p) if p.middle > 0 else store.final for p in phases],
+        "largest correlation": [peak(each.eval_steps.tolist(), each.inside[:, 0]) for each in found],
         "final": [store.final for _ in phases],
     }
     plans: dict[str, list[LessonPlan | None]] = {
@@ -275,8 +275,8 @@ def draw(teacher: Teacher) -> Figure:
     )
     first = teacher.correlations[0]
     for degree in range(len(DEGREES)):
-        (line,) = axes[1].plot(first.steps, first.inside[:, degree], label=f"degree {degree + 1}, in the support")
-        axes[1].plot(first.steps, first.rest[:, degree], linestyle=":", color=line.get_color())
+        (line,) = axes[1].plot(first.eval_steps, first.inside[:, degree], label=f"degree {degree + 1}, in the support")
+        axes[1].plot(first.eval_steps, first.rest[:, degree], linestyle=":", color=line.get_color())
     axes[1].set(xlabel="teacher's step", ylabel="mean |correlation|", title="first seed (dotted: off the support)")
     for name, each in next(iter(teacher.students.values())).items():
         figures.band(axes[2], each.eval_steps, each.accuracy, name)
@@ -292,5 +292,5 @@ def coordinates(results: Results) -> Figure:
     first = results.teachers[0].correlations[0]
     figure, (axis,) = figures.new(width=6.4, title="The support lights up in the transition and goes out again")
     figures.heatmap(axis, first.coordinates.T, x="checkpoint", y="coordinate (those of the support first)")
-    axis.set_xticks(range(len(first.steps)), [f"{step / 1000:g}k" for step in first.steps], fontsize=7)
+    axis.set_xticks(range(len(first.eval_steps)), [f"{step / 1000:g}k" for step in first.eval_steps], fontsize=7)
     return figure

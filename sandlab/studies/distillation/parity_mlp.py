@@ -54,7 +54,7 @@ study = Study(
     at="Figure 4.4 (left)",
     quick=QUICK,
     full=FULL,
-    null=Settings(replace(TEACHER, lr=0.0, steps=2000), replace(QUICK.student, lr=0.0, steps=2000), 1000),
+    null=Settings(replace(TEACHER, lr=0.0, updates=2000), replace(QUICK.student, lr=0.0, updates=2000), 1000),
 )
 
 

@@ -55,7 +55,7 @@ study = Study(
         (4, 8, 16, 32),
         ("narrow", "fixed", "averaged"),
     ),
-    null=replace(QUICK, drill=replace(QUICK.drill, lr=0.0, steps=2000)),
+    null=replace(QUICK, drill=replace(QUICK.drill, lr=0.0, updates=2000)),
 )
 
 
@@ -77,7 +77,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
         models = [sized(kind, heads) for heads in settings.heads]
         runs = lab.train([replace(settings.transformer, model=model) for model in models], label=f"{kind} heads")
         transformers[kind] = {h: Curves(r.eval_steps, r.metrics["accuracy"]) for h, r in zip(settings.heads, runs)}
-    return Results(perceptrons, transformers, 2 * settings.drill.steps)
+    return Results(perceptrons, transformers, 2 * settings.drill.updates)
 
 
 def sized(kind: str, heads: int) -> TransformerConfig:

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.learning.experiment import Experiment, Training
 from sandlab.lenses.distillation.ngram_dependence import NgramDependence
 from sandlab.models.distillation.published import bert
 from sandlab.studies.claims import Mean, Ratio
@@ -24,6 +25,8 @@ from sandlab.studies.distillation._courses import Course, Taught, interior_peak
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.distillation.text import MaskedText
 
+TRAINING = courses.training(300, batch_size=32, lr=3e-3, evals=15, eval_examples=256)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -31,7 +34,7 @@ class Settings:
 
     words, window       words kept, words of an example
     layers, heads       of teacher and student; head_width
-    steps, budgets      of the teacher; of the students
+    training, budgets   of the teacher; steps of the students
     shots               checkpoints that teach in turn, κ = ½ of the teacher's run
     """
 
@@ -41,14 +44,10 @@ class Settings:
     layers: int = 2
     heads: tuple[int, int] = (8, 2)
     head_width: int = 8
-    steps: int = 300
+    training: Training = TRAINING
     budgets: tuple[int, ...] = (200,)
-    batch_size: int = 32
-    lr: float = 3e-3
     shots: int = 5
     seeds: int = 3
-    evals: int = 15
-    precision: str = "float32"
     dropout: float = 0.0
 
 
@@ -59,11 +58,13 @@ study = Study(
     at="Figure 4.9",
     quick=Settings(),
     full=Settings(
-        words=30_000, window=128, layers=12, heads=(12, 4), head_width=64, steps=120_000,
-        budgets=(24_000, 60_000, 120_000), batch_size=256, lr=1e-4, shots=15, seeds=1, evals=60, precision="bf16",
-        dropout=0.1,
+        words=30_000, window=128, layers=12, heads=(12, 4), head_width=64,
+        training=courses.training(
+            120_000, batch_size=256, lr=1e-4, evals=60, eval_examples=256, precision="bf16"
+        ),
+        budgets=(24_000, 60_000, 120_000), shots=15, seeds=1, dropout=0.1,
     ),
-    null=Settings(lr=0.0, steps=15, budgets=(15,)),
+    null=Settings(training=replace(TRAINING, lr=0.0, steps=15, warmup=0), budgets=(15,)),
 )  # fmt: skip
 
 
@@ -79,14 +80,14 @@ def course(settings: Settings) -> Course:
     places = tuple(range(settings.window // 4, settings.window, max(1, settings.window // 4)))
     probe = NgramDependence(ns=(3,), places=places, examples=64)
     teacher, student = (
-        courses.recipe(
+        Experiment(
             world,
             bert(
                 world.vocab, world.length, heads, layers=settings.layers, head_width=settings.head_width,
                 dropout=settings.dropout,
             ),
-            steps=settings.steps, batch_size=settings.batch_size, lr=settings.lr, seeds=settings.seeds,
-            evals=settings.evals, eval_examples=256, precision=settings.precision,
+            settings.training,
+            settings.seeds,
         )
         for heads in settings.heads
     )  # fmt: skip

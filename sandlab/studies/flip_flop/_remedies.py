@@ -120,7 +120,7 @@ FAMILIES: dict[str, dict[str, Change]] = {
         "gated feed-forward": model(gated=True),
     },
     "sharpening": {
-        **{f"entropy {strength:g}": sharpen(strength) for strength in (0.01, 0.1, 1.0)},
+        **{f"entropy {strength:g}": sharpen(strength) for strength in (0.01, 0.1, 1.0, 10.0, 30.0)},
         "entropy 0.1, rising": sharpen(0.1, schedule="linear", start=0.2),
         "entropy 0.1, oscillating": sharpen(0.1, schedule="oscillating"),
         "−L2 0.1": sharpen(0.1, "negative-l2"),

@@ -63,14 +63,16 @@ def settings(
 ) -> Settings:
     linear = tuple(Case(MemoryTraining(width, None, steps[0], lr), seeds) for width in widths)
     wide = tuple(Case(MemoryTraining(width, hidden, steps[1], lr / 2), seeds) for width, hidden in shapes)
-    return Settings(linear, wide, tuple(replace(case, training=replace(case.training, steps=0)) for case in linear))
+    return Settings(linear, wide, untrained(linear))
 
 
 def fixed(given: Settings) -> Settings:
     """Memories that are as large as the smallest and not trained longer: capacity cannot follow the size."""
-    linear = tuple(replace(case, training=replace(case.training, steps=0)) for case in given.linear)
-    perceptron = tuple(replace(case, training=replace(case.training, steps=0)) for case in given.perceptron)
-    return replace(given, linear=linear, perceptron=perceptron)
+    return replace(given, linear=untrained(given.linear), perceptron=untrained(given.perceptron))
+
+
+def untrained(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    return tuple(replace(case, training=replace(case.training, iterations=0)) for case in cases)
 
 
 QUICK = settings(

@@ -123,9 +123,9 @@ def measure_bounds(job: BoundsJob) -> Bounds:
 def measure_promise(job: PromiseJob) -> Promise:
     problem = gaussian(job.distance)
     bound = ngd_step_upper_bound(problem, 1 / job.distance, job.kind)
-    limit = min(int(bound.steps), 20_000)
+    limit = min(int(bound.iterations), 20_000)
     (count,), _ = steps_to_reach(problem, bound.target, job.kind, "ngd", rate=bound.rate, limit=limit)
-    return Promise(job.kind, job.distance, float(count) if count >= 0 else math.inf, bound.steps, bound.rate)
+    return Promise(job.kind, job.distance, float(count) if count >= 0 else math.inf, bound.iterations, bound.rate)
 
 
 def bound(name: str, statement: str, at: str, *, paper: str = "", held: bool = True, note: str = "") -> None:

@@ -64,14 +64,14 @@ class Walk:
 
 @dataclass(frozen=True)
 class Results:
-    """steps[J, block, seed] simulated, expected[J, block] exact; both count at most 1000.
+    """hits[J, block, seed] simulated, expected[J, block] exact; both count at most 1000.
 
     spins, drawn   one walk of 8-Gibbs at the first coupling: states (time, site), and which spins each step drew
     """
 
     couplings: tuple[float, ...]
     blocks: tuple[int, ...]
-    steps: np.ndarray
+    hits: np.ndarray
     expected: np.ndarray
     deviation: np.ndarray
     spins: np.ndarray
@@ -85,7 +85,7 @@ class Results:
     @property
     def parallel(self) -> np.ndarray:
         """(J, seed)"""
-        return self.steps[:, self.blocks.index(0)]
+        return self.hits[:, self.blocks.index(0)]
 
 
 def world_of(coupling: float) -> IsingClique:
@@ -132,8 +132,8 @@ def simulation_meets_theory(results: Results) -> list[bool]:
     Share of (J, k) cells whose mean lies within three standard errors of E[min(T, 1000)], or within 1 where the
     chain hardly varies; none, if at the largest J the chain is off C(10, k)/C(6, k − 4) by more than 2 % for a k ≥ 4.
     """
-    error = results.deviation / np.sqrt(results.steps.shape[-1])
-    gap = np.abs(results.steps.mean(-1) - results.expected)
+    error = results.deviation / np.sqrt(results.hits.shape[-1])
+    gap = np.abs(results.hits.mean(-1) - results.expected)
     closed = {k: comb(10, k) / comb(6, k - 4) for k in results.blocks if k >= 4}
     strong = all(
         np.isclose(results.expected[-1, results.blocks.index(k)], time, rtol=0.02) for k, time in closed.items()
@@ -157,7 +157,7 @@ def larger_blocks_are_faster(results: Results) -> list[bool]:
     Share of (J, repetition) in which the steps averaged over k = 1 … 3 exceed those over 4 … 6, these 7 … 10, and
     the first the last a hundredfold: the clique has four spins, and from k = 7 on at most 6 steps are expected.
     """
-    steps = results.steps[:, results.gibbs]
+    steps = results.hits[:, results.gibbs]
     small, middle, large = steps[:, :3].mean(1), steps[:, 3:6].mean(1), steps[:, 6:].mean(1)
     return ((small > middle) & (middle > large) & (small > 100 * large)).ravel().tolist()
 
@@ -169,7 +169,7 @@ def whole_redraw_takes_one_step(results: Results) -> np.ndarray:
     Steps of k = 10, mean over couplings, plus 1000 minus those of k = 1 (0 when it never arrives).
     """
     place = results.blocks.index(10), results.blocks.index(1)
-    return results.steps[:, place[0]].mean(0) + BUDGET - results.steps[:, place[1]].mean(0)
+    return results.hits[:, place[0]].mean(0) + BUDGET - results.hits[:, place[1]].mean(0)
 
 
 @study.claim(Share(above=0.5), at="Figure 4.3", paper="stronger coupling, more steps")
@@ -179,7 +179,7 @@ def stronger_coupling_is_slower(results: Results) -> list[bool]:
     Share of repetitions in which the largest J needs more steps than the smallest J, at least by half.
     """
     place = results.blocks.index(4)
-    return (results.steps[-1, place] > 1.5 * results.steps[0, place]).tolist()
+    return (results.hits[-1, place] > 1.5 * results.hits[0, place]).tolist()
 
 
 @study.table
@@ -188,7 +188,7 @@ def steps_until_the_mode(results: Results) -> Rows:
         {
             "J": coupling,
             "sampler": f"{block}-Gibbs" if block else "independent parallel",
-            "simulated": float(results.steps[i, j].mean()),
+            "simulated": float(results.hits[i, j].mean()),
             "exact": float(results.expected[i, j]),
         }
         for i, coupling in enumerate(results.couplings)
@@ -203,7 +203,7 @@ def steps(results: Results) -> Figure:
     )
     k = np.array([results.blocks[i] for i in results.gibbs])
     for i, coupling in enumerate(results.couplings):
-        runs, colour = results.steps[i, results.gibbs], figures.COLOURS[i % len(figures.COLOURS)]
+        runs, colour = results.hits[i, results.gibbs], figures.COLOURS[i % len(figures.COLOURS)]
         axis.errorbar(
             k + 0.06 * i, runs.mean(1), shared.spread(runs.T), fmt="o", ms=4, color=colour, label=f"J = {coupling:g}"
         )

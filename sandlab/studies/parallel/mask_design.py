@@ -37,7 +37,7 @@ class Settings:
 
     inside: float = 1.0
     between: float = 0.1
-    steps: int = 150
+    iterations: int = 150
 
 
 study = Study(
@@ -46,7 +46,7 @@ study = Study(
     source=shared.SOURCE,
     at="§4.1.1 and §4.1.2",
     quick=Settings(),
-    full=Settings(steps=600),
+    full=Settings(iterations=600),
 )
 
 
@@ -67,7 +67,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     values, weights, checked = [], [], []
     for goal in GOALS:
         found = [
-            best_mask_law(world.law, world.statistics, masks, goal=goal, adaptive=adaptive, steps=settings.steps)
+            best_mask_law(world.law, world.statistics, masks, goal=goal, adaptive=adaptive, steps=settings.iterations)
             for adaptive in (False, True)
         ]
         values.append([found[0].values[0], found[0].values[-1], found[1].values[-1]])

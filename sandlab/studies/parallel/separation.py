@@ -41,7 +41,7 @@ class Settings:
     """δ and M of the corollary, chains in each of `seeds` batches, factors of coupling and field, grid of the maps."""
 
     delta: float = 0.1
-    steps: int = 1000
+    horizon: int = 1000
     chains: int = 100
     seeds: int = 20
     strength: float = 1.0
@@ -88,7 +88,7 @@ class Results:
 
 
 def world_of(settings: Settings) -> IsingClique:
-    world = separating_clique(settings.delta, settings.steps)
+    world = separating_clique(settings.delta, settings.horizon)
     return replace(world, coupling=world.coupling * settings.strength, field=world.field * settings.field)
 
 
@@ -97,7 +97,7 @@ def shares(job: Batch) -> np.ndarray:
     world, chains = world_of(job.settings), job.settings.chains
     one = walk_magnetisation(world, job.start, chains, 1, k=world.sites, rng=rng(job.seed, "gibbs", job.start))
     many = walk_magnetisation(
-        world, job.start, chains, job.settings.steps, k=None, rng=rng(job.seed, "parallel", job.start)
+        world, job.start, chains, job.settings.horizon, k=None, rng=rng(job.seed, "parallel", job.start)
     )
     return np.array(
         [float((one[-1] == world.clique).double().mean()), float((many == world.clique).any(0).double().mean())]
@@ -110,7 +110,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
     starts = (world.clique // 2 - 1, 0)
     jobs = [Batch(settings, seed, start) for start in starts for seed in range(settings.seeds)]
     found = np.array(lab.map(shares, jobs, label="chains")).reshape(2, settings.seeds, 2)
-    conditions = IsingConditions(world, settings.delta, settings.steps)
+    conditions = IsingConditions(world, settings.delta, settings.horizon)
     matrix = clique_gibbs_matrix(world, world.sites)
     bound = 1 - visit_bound(world.sites, world.clique, world.sites, conditions.slack, world.total_field)
     return Results(

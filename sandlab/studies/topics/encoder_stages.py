@@ -34,6 +34,9 @@ from sandlab.studies.topics._encoders import world
 PARTS = ("key", "query", "value")
 
 
+TRAINING = Training(400, 8, optimizer="sgd", evals=400, eval_examples=2, nan="continue")
+
+
 @dataclass(frozen=True)
 class Settings:
     """Documents (`text` empty: made-up ones), encoder, and learning rates of SGD."""
@@ -48,8 +51,7 @@ class Settings:
     norm: str = "pre"
     std: float = 1e-3
     rates: tuple[float, ...] = (0.5, 2.0, 10.0)
-    steps: int = 400
-    batch_size: int = 8
+    training: Training = TRAINING
     seeds: int = 3
 
 
@@ -60,8 +62,8 @@ study = Study(
     source=shared.SOURCE,
     at="Figure 2.9",
     quick=QUICK,
-    full=replace(QUICK, size=30_000, topics=100, width=128, batch_size=16, seeds=10),
-    null=replace(QUICK, rates=(0.0,), steps=20),
+    full=replace(QUICK, size=30_000, topics=100, width=128, training=replace(TRAINING, batch_size=16), seeds=10),
+    null=replace(QUICK, rates=(0.0,), training=replace(TRAINING, steps=20, evals=20)),
 )
 
 
@@ -69,7 +71,7 @@ study = Study(
 class Results:
     """Norms and rotation (seed, step, layer) for each learning rate."""
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     norms: dict[str, dict[str, np.ndarray]]
     rotation: dict[str, np.ndarray]
 
@@ -77,10 +79,10 @@ class Results:
         """(layer, part): steps at which norms are twice their first values; twice the last step for those never."""
         curves, layers = self.norms[rate], self.rotation[rate].shape[2]
         found = [
-            stage_times(self.steps, {part: curves[part][seed, :, layer] for part in PARTS}).double
+            stage_times(self.eval_steps, {part: curves[part][seed, :, layer] for part in PARTS}).double
             for layer in range(layers)
         ]
-        late = 2.0 * self.steps[-1]
+        late = 2.0 * self.eval_steps[-1]
         return np.array([[min(each[part], late) for part in PARTS] for each in found])
 
     def lead(self, rate: str, seed: int) -> float:
@@ -119,9 +121,7 @@ def collect(settings: Settings, lab: Lab) -> Results:
         Experiment(
             source,
             model,
-            Training(
-                settings.steps, settings.batch_size, lr, "sgd", evals=settings.steps, eval_examples=2, nan="continue"
-            ),
+            replace(settings.training, lr=lr),
             settings.seeds,
             probes=(attention_norms, ValueRotation()),
         )
@@ -159,7 +159,10 @@ def values_turn_first(results: Results) -> list[float]:
 
     Mean rotation over steps 10 to 60 / over steps 300 to 400, mean of layers, at the same learning rate.
     """
-    early, late = (results.steps >= 10) & (results.steps <= 60), (results.steps >= 300) & (results.steps <= 400)
+    early, late = (
+        (results.eval_steps >= 10) & (results.eval_steps <= 60),
+        (results.eval_steps >= 300) & (results.eval_steps <= 400),
+    )
     if not late.any():
         raise NotMeasured("three hundred steps")
     found = [results.rotation[results.best(seed)][seed] for seed in results.seeds]
@@ -185,7 +188,7 @@ def norms(results: Results) -> Figure:
     for place, (name, curves) in enumerate(rows.items()):
         for layer in range(layers):
             axis = axes[place * layers + layer]
-            axis.plot(results.steps, curves[:, :, layer].T, color=COLOURS[place], alpha=0.7, linestyle="-")
+            axis.plot(results.eval_steps, curves[:, :, layer].T, color=COLOURS[place], alpha=0.7, linestyle="-")
             axis.set(
                 title=f"layer {layer + 1}" if place == 0 else "",
                 ylabel=name if layer == 0 else "",

@@ -52,6 +52,9 @@ from sandlab.studies.topics._encoders import (
 WORDS = ("frog", "toad", "lizard", "mozart", "beethoven", "schubert", "algebra", "arithmetic", "calculus")
 
 
+TRAINING = Training(1500, 16, 3e-3, warmup=75, evals=4, eval_examples=64, precision="tf32")
+
+
 @dataclass(frozen=True)
 class Settings:
     """The documents, the encoder and its training.
@@ -69,9 +72,7 @@ class Settings:
     heads: int = 4
     width: int = 64
     length: int = 64
-    steps: int = 1500
-    batch_size: int = 16
-    lr: float = 3e-3
+    training: Training = TRAINING
     seeds: int = 3
     documents: int = 4000
     read: int = 200
@@ -92,14 +93,12 @@ study = Study(
         heads=8,
         width=512,
         length=128,
-        steps=50_000,
-        batch_size=32,
-        lr=3e-4,
+        training=replace(TRAINING, steps=50_000, batch_size=32, lr=3e-4, warmup=2500),
         seeds=5,
         documents=5000,
         read=1000,
     ),
-    null=replace(QUICK, lr=0.0, steps=4),
+    null=replace(QUICK, training=replace(TRAINING, lr=0.0, steps=4, warmup=0)),
 )
 
 
@@ -145,16 +144,7 @@ def experiment(settings: Settings) -> Experiment:
         width=settings.width,
         marked=source.marked,
     )
-    how = Training(
-        steps=settings.steps,
-        batch_size=settings.batch_size,
-        lr=settings.lr,
-        warmup=settings.steps // 20,
-        evals=4,
-        eval_examples=64,
-        precision="tf32",
-    )
-    return Experiment(source, model, how, settings.seeds)
+    return Experiment(source, model, settings.training, settings.seeds)
 
 
 @study.collect

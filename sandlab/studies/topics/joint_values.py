@@ -59,7 +59,7 @@ study = Study(
 class Results:
     """Value matrices (seed, evaluation, word, word) and final losses of each panel; steps of the diagonal one."""
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     values: dict[str, np.ndarray]
     losses: dict[str, np.ndarray]
 
@@ -133,7 +133,7 @@ def value_matrices(results: Results) -> Rows:
 def matrices(results: Results) -> dict[str, Figure]:
     shown = {name: found[0] for name, found in results.last.items()}
     film = results.values[DIAGONAL][0]
-    along = {f"step {int(step)}": value for step, value in zip(results.steps, film)}
+    along = {f"step {int(step)}": value for step, value in zip(results.eval_steps, film)}
     return {
         "panels": shared.draw_matrices(shown, "Values trained with attention, first seed", "predicted word"),
         "along training": shared.draw_matrices(along, "Squared loss, Adam: the diagonal appears", "predicted word"),

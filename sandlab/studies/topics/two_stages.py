@@ -71,13 +71,13 @@ study = Study(
 class Results:
     """Norms (seed, step) of keys, queries and values in each setting."""
 
-    steps: np.ndarray
+    eval_steps: np.ndarray
     norms: dict[str, dict[str, np.ndarray]]
 
     def times(self, name: str) -> list[StageTimes]:
         curves = self.norms[name]
         seeds = range(len(curves["value"]))
-        return [stage_times(self.steps, {part: curves[part][seed] for part in PARTS}) for seed in seeds]
+        return [stage_times(self.eval_steps, {part: curves[part][seed] for part in PARTS}) for seed in seeds]
 
     def lateness(self, name: str) -> np.ndarray:
         """How many times later than values keys or queries gain a tenth of their growth; 1 when nothing grows."""
@@ -121,7 +121,7 @@ def values_move_at_once(results: Results) -> list[float]:
 
     Step at which it is twice its first value; the last step when it never is.
     """
-    return [min(each.double["value"], float(results.steps[-1]) + 10) for each in results.times(FASTEST)]
+    return [min(each.double["value"], float(results.eval_steps[-1]) + 10) for each in results.times(FASTEST)]
 
 
 @study.claim(Mean(above=50.0), at="Figure 2.4")
@@ -151,7 +151,7 @@ def norms(results: Results) -> Figure:
     for axis, (name, curves) in zip(axes, results.norms.items()):
         for part, colour in zip(PARTS, COLOURS):
             for index, curve in enumerate(curves[part]):
-                axis.plot(results.steps, curve / curve.max(), color=colour, alpha=0.7, label="" if index else part)
+                axis.plot(results.eval_steps, curve / curve.max(), color=colour, alpha=0.7, label="" if index else part)
         first = np.median([min(each.tenth["key"], each.tenth["query"]) for each in results.times(name)])
         if np.isfinite(first):
             axis.axvspan(0, first, color="#dddddd", alpha=0.5, linewidth=0)

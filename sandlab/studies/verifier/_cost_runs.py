@@ -73,7 +73,7 @@ class Settings:
     rollouts   strings from which the value function learns
     repeated   for the distance to the target: so many prompts are completed `samples` times each
     tries      for each sample of the target, whole strings at most: what is not right by then is left out
-    steps      of a walk at most, over the square of the tokens to be written: with exact values 2 on average
+    walk_steps of a walk at most, over the square of the tokens to be written: with exact values 2 on average
     """
 
     dyck: Experiment
@@ -85,7 +85,7 @@ class Settings:
     repeated: int = 6
     samples: int = 100
     tries: int = 64
-    steps: int = 20
+    walk_steps: int = 20
     tasks: tuple[str, ...] = ("Dyck words", "test cases", "JSON records")
 
 
@@ -243,7 +243,7 @@ def measure(job: CostJob, model: Transformer) -> Curves:
     repeated = [prompt for prompt in prompts[: job.settings.repeated] for _ in range(job.settings.samples)]
     rejection = Rejection(max_tries=job.settings.tries)
     target, again = (_summaries(bench, rejection, repeated, name, None) for name in ("target", "again"))
-    steps = job.settings.steps * max(task.room(prompts)) ** 2
+    steps = job.settings.walk_steps * max(task.room(prompts)) ** 2
     points = []
     for budget in job.settings.budgets:
         for name, decoder in decoders(budget, steps).items():

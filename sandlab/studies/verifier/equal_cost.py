@@ -64,7 +64,7 @@ QUICK = Settings(
     samples=40,
     budgets=(1, 3, 8),
     tries=16,
-    steps=6,
+    walk_steps=6,
 )
 FULL = Settings(
     dyck=dyck.PUBLISHED,

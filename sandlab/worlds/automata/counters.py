@@ -23,23 +23,23 @@ MOST = 2048  # values of a counter: its table of transitions is written out
 class Cyclic(Family):
     """Counting modulo n, the cyclic group C_n: q_t = q_{t−1} + σ_t mod n. Size 2 is parity.
 
-    steps  "all": every element is a letter; "unit": letters 0 and 1; "one": the single letter 1
+    moves  "all": every element is a letter; "unit": letters 0 and 1; "one": the single letter 1
     label  "state", or "zero": whether the count is a multiple of n
     """
 
     size: int = 2
-    steps: str = "all"
+    moves: str = "all"
     observations: ClassVar[Observations] = {"zero": lambda self: [int(state == 0) for state in range(self.size)]}
 
     def build(self) -> Table:
         integer("size", self.size, 2, MOST)
         added = {"all": range(self.size), "unit": range(2), "one": range(1, 2)}[
-            choice("steps", self.steps, ("all", "unit", "one"))
+            choice("moves", self.moves, ("all", "unit", "one"))
         ]
         return [[(state + step) % self.size for step in added] for state in range(self.size)]
 
     def default_letters(self) -> list[str]:
-        return ["1"] if self.steps == "one" else super().default_letters()
+        return ["1"] if self.moves == "one" else super().default_letters()
 
 
 @register("worlds")

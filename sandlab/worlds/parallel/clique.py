@@ -160,11 +160,11 @@ class IsingConditions:
 
     world: IsingClique
     delta: float = 0.1
-    steps: int = 1000
+    horizon: int = 1000
 
     def __post_init__(self) -> None:
         number("delta", self.delta, low=0.0, high=1.0)
-        integer("steps", self.steps, low=1)
+        integer("horizon", self.horizon, low=1)
 
     @property
     def slack(self) -> float:
@@ -180,7 +180,7 @@ class IsingConditions:
     @property
     def clique_needed(self) -> int:
         """|C| ≥ 8(1 + ln(4M/δ))"""
-        return math.ceil(8 * (1 + math.log(4 * self.steps / self.delta)))
+        return math.ceil(8 * (1 + math.log(4 * self.horizon / self.delta)))
 
     @property
     def field_needed(self) -> float:
@@ -213,9 +213,9 @@ class IsingConditions:
         return math.ceil(((4 - self.delta) * clique + self.delta) / self.delta - 1 - 1e-9)
 
 
-def separating_clique(delta: float = 0.1, steps: int = 1000, *, sites: int | None = None) -> IsingClique:
+def separating_clique(delta: float = 0.1, horizon: int = 1000, *, sites: int | None = None) -> IsingClique:
     """The smallest clique of Corollary 4.1.1: all of Assumption 4.1.6 with equality, J = ‖h‖₁ + J₀."""
-    probe = IsingConditions(IsingClique(1, 1), delta, steps)
+    probe = IsingConditions(IsingClique(1, 1), delta, horizon)
     clique = probe.clique_needed
     if sites is not None and sites < clique:
         raise BadInput(f"sites must be at least the clique's {clique}, got {sites}")

@@ -39,8 +39,8 @@ class Lego(ClauseWorld):
     action          "C6", "S5", "S3 regular", … (`named_action`), or a `GroupAction`
     variables       |X|: x_0 … x_L are distinct, uniform without replacement
     length          L: number of predicates
-    steps           answers that are predicted, from the first on (default: all L); answers 0 … steps − 1 are given
-    only_last       count the last of these steps only: the loss Loss^{L,ℓ} with ℓ = steps
+    num_answers     answers that are predicted, from the first on (default: all L); those before each are given
+    only_last       count the last of these steps only: the loss Loss^{L,ℓ} with ℓ = num_answers
     permuted        predicate clauses in random order
     unrelated       predicates of another chain, about variables that are not asked for, after those of the chain
     predict_blanks  predict all five slots instead of the fourth and the fifth
@@ -55,7 +55,7 @@ class Lego(ClauseWorld):
     action: str | GroupAction = "C6"
     variables: int = 24
     length: int = 5
-    steps: int | None = None
+    num_answers: int | None = None
     only_last: bool = False
     permuted: bool = False
     unrelated: int = 0
@@ -65,7 +65,7 @@ class Lego(ClauseWorld):
         as_action(self.action)
         integer("length", self.length, low=1)
         integer("unrelated", self.unrelated, low=0)
-        integer("steps", self.predicted_steps, low=1, high=self.length)
+        integer("num_answers", self.predicted_steps, low=1, high=self.length)
         for name in ("only_last", "permuted", "predict_blanks"):
             flag(name, getattr(self, name))
         hint = f"a chain of {self.length} needs that many distinct variables"
@@ -81,7 +81,7 @@ class Lego(ClauseWorld):
 
     @property
     def predicted_steps(self) -> int:
-        return self.length if self.steps is None else self.steps
+        return self.length if self.num_answers is None else self.num_answers
 
     @property
     def predicates(self) -> int:

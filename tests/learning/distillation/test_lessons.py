@@ -106,7 +106,7 @@ def test_an_interrupted_drill_goes_on_as_if_nothing_had_happened(
 
     monkeypatch.setattr(module, "_SECONDS", 0.0)
     with scratch_folder(tmp_path):
-        drill(replace(what, steps=150))
+        drill(replace(what, updates=150))
         again = drill(what)
     assert np.array_equal(whole.accuracy, again.accuracy) and whole.saved[-1] == again.saved[-1]
     assert all(torch.equal(whole.weights[n][:, -1], again.weights[n][:, -1]) for n in PerceptronStack.names)
@@ -123,11 +123,11 @@ def test_experiments_keep_checkpoints_that_are_the_weights_of_their_evaluations(
     experiment = replace(STUDENT, probes=(keep_weights,))
     runs = train_members(Members(experiment, (0, 1), weights=True))
     store = CheckpointStore.of(runs, experiment.model)
-    assert store.steps == (0, 5, 10, 15, 20) and store.nearest(2) == 5
+    assert store.saved_steps == (0, 5, 10, 15, 20) and store.nearest(2) == 5
     assert runs.weights is not None
     assert all(torch.equal(store.at(20)[name], value) for name, value in runs.weights.items())
     back = CheckpointStore.load(store.save(tmp_path / "kept"), experiment.model)
-    assert back.steps == store.steps and back.seeds == store.seeds
+    assert back.saved_steps == store.saved_steps and back.seeds == store.seeds
     assert all(torch.equal(back.weights[name], value) for name, value in store.weights.items())
     assert store.nbytes == sum(4 * value.numel() for value in store.weights.values())
     with pytest.raises(BadInput, match="no checkpoint at step 7"):

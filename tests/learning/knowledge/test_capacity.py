@@ -21,17 +21,17 @@ def test_a_member_that_fails_at_once_is_told() -> None:
 
 
 def test_a_few_items_are_held_and_too_many_are_not() -> None:
-    few, many = memory_accuracies(MemoryTraining(8, steps=300, lr=0.05), [10, 600], [0, 1]).tolist()
+    few, many = memory_accuracies(MemoryTraining(8, iterations=300, lr=0.05), [10, 600], [0, 1]).tolist()
     assert few == 1.0 and many < 0.6
 
 
 def test_members_do_not_disturb_each_other() -> None:
-    training = MemoryTraining(6, steps=20)
+    training = MemoryTraining(6, iterations=20)
     together = memory_accuracies(training, [12, 40], [0, 1])
     alone = torch.cat([memory_accuracies(training, [12], [0]), memory_accuracies(training, [40], [1])])
     assert torch.equal(together, alone)
 
 
 def test_capacity_grows_with_the_width() -> None:
-    small, large = (memory_capacity(MemoryTraining(d, steps=150, lr=0.05), [0])[0] for d in (4, 8))
+    small, large = (memory_capacity(MemoryTraining(d, iterations=150, lr=0.05), [0])[0] for d in (4, 8))
     assert 4 <= small < large <= 256

@@ -123,8 +123,8 @@ def test_an_overflowing_path_stays_where_it_was():
 def test_normalised_descent_on_ence_keeps_the_theorem_s_promise(distance, target, constants, steps):
     problem = gaussian(distance)
     bound = ngd_step_upper_bound(problem, target, "ence", constants=constants)
-    counts, _ = steps_to_reach(problem, target, "ence", "ngd", rate=bound.rate, limit=int(min(bound.steps, 5000)))
-    assert 0 <= counts[0] <= bound.steps
+    counts, _ = steps_to_reach(problem, target, "ence", "ngd", rate=bound.rate, limit=int(min(bound.iterations, 5000)))
+    assert 0 <= counts[0] <= bound.iterations
     assert counts[0] == pytest.approx(steps, rel=0.05, abs=1)
 
 
@@ -134,14 +134,14 @@ def test_normalised_descent_keeps_the_promise_with_the_theory_s_small_steps(dist
     problem = gaussian(distance)
     bound = ngd_step_upper_bound(problem, target, "ence", constants="theory")
     counts, _ = steps_to_reach(problem, target, "ence", "ngd", rate=bound.rate, limit=60_000)
-    assert counts[0] == steps <= bound.steps
+    assert counts[0] == steps <= bound.iterations
 
 
 def test_normalised_descent_on_nce_keeps_the_promise_too():
     problem = gaussian(2)
     bound = ngd_step_upper_bound(problem, 0.5, "nce")
-    counts, _ = steps_to_reach(problem, 0.5, "nce", "ngd", rate=bound.rate, limit=int(bound.steps))
-    assert 0 <= counts[0] <= bound.steps
+    counts, _ = steps_to_reach(problem, 0.5, "nce", "ngd", rate=bound.rate, limit=int(bound.iterations))
+    assert 0 <= counts[0] <= bound.iterations
 
 
 @pytest.mark.parametrize(("distance", "steps"), [(3, 3500), pytest.param(4, 18_000, marks=pytest.mark.slow)])

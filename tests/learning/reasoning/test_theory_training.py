@@ -52,7 +52,7 @@ def test_attention_stages_have_the_known_digits():
         500: (1.356e-3, 1.416, 1.044, 0.2232, 0.1427),
     }
     for step, wanted in known.items():
-        at = list(descent.steps).index(step)
+        at = list(descent.eval_steps).index(step)
         found = (descent.loss[at], descent.beta3[at], descent.beta4[at], descent.left_over()[at], descent.gap()[at])
         assert found == pytest.approx(wanted, abs=1e-2)
 
@@ -102,7 +102,7 @@ def test_the_ideal_features_have_the_shape_that_the_theory_proves():
 
 
 def test_slot_4_learns_to_copy_the_produced_variable():
-    plan = RetrievalTraining(variables=8, actions=3, values=3, neurons=4, lr=5.0, steps=1500)
+    plan = RetrievalTraining(variables=8, actions=3, values=3, neurons=4, lr=5.0, iterations=1500)
     descent = train_retrieval(plan)
     report = retrieval_growth(plan, descent)
     assert descent.accuracy >= 0.999 and report.ratio >= 5 and report.growth[-1].min() > report.growth[0].max()
@@ -136,7 +136,7 @@ def test_algorithm_2_trains_only_attention_after_the_first_stage_on_the_models_o
 
 
 def test_labels_of_a_right_teacher_are_the_truth():
-    world = Lego("S3", variables=8, length=4, steps=2, predict_blanks=True)
+    world = Lego("S3", variables=8, length=4, num_answers=2, predict_blanks=True)
     batch = world.sample(50, rng=rng(1))
     again = relabelled(ideal_lego_transformer(world, 5.0), world, batch)
     assert torch.equal(again.inputs, batch.inputs) and torch.equal(again.targets, batch.targets)

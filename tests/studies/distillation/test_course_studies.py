@@ -113,5 +113,6 @@ def test_a_small_run_on_a_text_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "text.txt"
     file.write_text("the quick brown fox jumps over the lazy dog while nobody looks at it\n" * 40, encoding="utf-8")
     quick = replace(text.study.presets["quick"], path=str(file), words=12, window=8)
-    outcome = text.study.run(replace(quick, steps=5, budgets=(3,), seeds=2, evals=5, batch_size=4), LAB, "quick")
+    brief = replace(quick.training, steps=5, evals=5, batch_size=4, warmup=0)
+    outcome = text.study.run(replace(quick, training=brief, budgets=(3,), seeds=2), LAB, "quick")
     assert len(outcome.findings) == 1 and outcome.results.digest == MaskedText(str(file), 12, 8).digest

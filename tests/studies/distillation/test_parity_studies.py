@@ -43,8 +43,8 @@ def test_claims_of_parity_mlp() -> None:
 
 
 def test_a_small_run_of_parity_mlp() -> None:
-    teacher = replace(parity_mlp.TEACHER, steps=300, save=50, every=50, width=20, settle=0, seeds=(0, 1))
-    settings = parity_mlp.Settings(teacher, replace(parity_mlp.QUICK.student, steps=100, every=50, width=8), 100)
+    teacher = replace(parity_mlp.TEACHER, updates=300, save=50, every=50, width=20, settle=0, seeds=(0, 1))
+    settings = parity_mlp.Settings(teacher, replace(parity_mlp.QUICK.student, updates=100, every=50, width=8), 100)
     outcome = parity_mlp.study.run(settings, LAB, "quick")
     assert len(outcome.findings) == len(parity_mlp.study.claims)
     assert outcome.results.students["progressive"].accuracy.shape == (2, 3)
@@ -67,11 +67,11 @@ def test_claims_of_one_checkpoint() -> None:
 
 
 def test_a_small_run_of_one_checkpoint() -> None:
-    teacher = replace(parity_mlp.TEACHER, steps=200, save=50, every=50, width=20, settle=0, seeds=(0, 1))
+    teacher = replace(parity_mlp.TEACHER, updates=200, save=50, every=50, width=20, settle=0, seeds=(0, 1))
     settings = replace(
         one_checkpoint.QUICK,
         teachers=(teacher,),
-        student=replace(one_checkpoint.QUICK.student, steps=60, every=30),
+        student=replace(one_checkpoint.QUICK.student, updates=60, every=30),
         widths=(8,),
         first=30,
         before=50,
@@ -108,8 +108,8 @@ def test_claims_of_hierarchy() -> None:
 def test_a_small_run_of_hierarchy() -> None:
     settings = replace(
         hierarchy.QUICK,
-        teacher=replace(hierarchy.QUICK.teacher, steps=200, save=20, every=50, width=20, seeds=(0, 1)),
-        student=replace(hierarchy.QUICK.student, steps=60, every=30),
+        teacher=replace(hierarchy.QUICK.teacher, updates=200, save=20, every=50, width=20, seeds=(0, 1)),
+        student=replace(hierarchy.QUICK.student, updates=60, every=30),
         widths=(8,),
         first=20,
         spacing=20,

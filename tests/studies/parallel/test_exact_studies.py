@@ -63,5 +63,5 @@ def test_claims_about_mask_laws_can_hold_and_can_fail() -> None:
     good = design.Results(np.array([[30.0, 28.0, 25.0], [9.0, 5.0, 4.0]]), weights, np.array([28.0, 5.0]), coupled)
     bad = design.Results(np.array([[30.0, 31.0, 35.0], [9.0, 9.5, 9.9]]), weights[:1].repeat(2, 0), np.ones(2), coupled)
     check(design.study, good, bad)
-    outcome = design.study.run(design.Settings(steps=5), LAB, "quick")
+    outcome = design.study.run(design.Settings(iterations=5), LAB, "quick")
     assert len(outcome.findings) == len(design.study.claims) and set(outcome.figures) == {"best-blocks"}

@@ -24,7 +24,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 
 def test_a_small_run_measures_every_claim() -> None:
-    small = replace(QUICK, chains=20, seeds=3, steps=50, cliques=(4, 8), couplings=(0.1, 0.8))
+    small = replace(QUICK, chains=20, seeds=3, horizon=50, cliques=(4, 8), couplings=(0.1, 0.8))
     outcome = study.run(small, LAB, "quick")
     assert len(outcome.findings) == len(study.claims) and set(outcome.figures) == {"expected-steps"}
     assert outcome.results.reached.max() == 0

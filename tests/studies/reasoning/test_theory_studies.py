@@ -43,7 +43,7 @@ def test_attention_stages() -> None:
         attention_stages.Results(flat, good),
         attention_stages.Results(rising, good),
     )
-    measured(attention_stages.study, attention_stages.Settings(steps=60, second_only=10))
+    measured(attention_stages.study, attention_stages.Settings(iterations=60, second_only=10))
 
 
 def test_recursive_stages() -> None:
@@ -92,7 +92,7 @@ def test_features() -> None:
 
 
 def test_retrieval() -> None:
-    plan = RetrievalTraining(variables=4, actions=2, values=2, neurons=2, steps=20)
+    plan = RetrievalTraining(variables=4, actions=2, values=2, neurons=2, iterations=20)
     descent = train_retrieval(plan)
 
     def run(accuracy: float, ratio: float, rest: float) -> retrieval_w4.Run:

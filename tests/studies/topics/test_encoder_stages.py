@@ -30,7 +30,17 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 
 def test_a_small_run_measures_every_layer_at_every_step() -> None:
-    tiny = replace(QUICK, size=150, topics=3, layers=2, heads=2, width=8, length=12, steps=12, batch_size=2, seeds=2)
+    tiny = replace(
+        QUICK,
+        size=150,
+        topics=3,
+        layers=2,
+        heads=2,
+        width=8,
+        length=12,
+        seeds=2,
+        training=replace(QUICK.training, steps=12, evals=12, batch_size=2),
+    )
     outcome = study.run(tiny, LAB, "quick")
     due = {claim.id for claim in study.claims}
     assert {finding.claim for finding in outcome.findings} | set(outcome.unmeasured) == due

@@ -31,7 +31,8 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, results(1.5, 1.2, -0.05, 1.0), results(0.9, 1.2, 0.05, 1.0), results(1.5, 1.2, -0.05, 1.3))
 
 
-TINY = replace(QUICK, layers=1, heads=2, width=8, length=24, steps=3, batch_size=4, seeds=2, documents=80, read=10)
+BRIEF = replace(QUICK.training, steps=3, batch_size=4, warmup=0)
+TINY = replace(QUICK, layers=1, heads=2, width=8, length=24, training=BRIEF, seeds=2, documents=80, read=10)
 SHARES = (0.01, 0.02, 0.03)
 
 

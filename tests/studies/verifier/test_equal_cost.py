@@ -40,7 +40,7 @@ def test_a_tiny_run_of_the_json_task() -> None:
     records = replace(quick.records, seeds=1, training=replace(quick.records.training, steps=30))
     tiny = replace(
         quick, records=records, tasks=("JSON records",), prompts=4, rollouts=60, repeated=1, samples=6, budgets=(1, 2),
-        tries=2, steps=1,
+        tries=2, walk_steps=1,
     )  # fmt: skip
     outcome = study.run(tiny, LAB)
     # A model that is hardly trained may get nothing right: there is then no target to be near to.

@@ -13,7 +13,7 @@ W = sl.worlds
 
 
 def test_the_direct_product_runs_its_machines_side_by_side():
-    left, right = W.Grid(size=3), W.Cyclic(size=4, steps="unit")
+    left, right = W.Grid(size=3), W.Cyclic(size=4, moves="unit")
     both = W.direct_product(left, right)
     words = torch.randint(9, (20, 15), generator=sl.rng(0))
     first, second = words // 3, words % 3

@@ -16,7 +16,7 @@ WORLDS = [
     Lego(),
     Lego("S4", variables=30, length=7, permuted=True, unrelated=6),
     Lego("S3 regular", variables=9, length=8, predict_blanks=True),
-    Lego("S3", variables=12, length=4, steps=2, only_last=True),
+    Lego("S3", variables=12, length=4, num_answers=2, only_last=True),
     BinaryLego(variables=20, length=6),
 ]
 

@@ -123,7 +123,8 @@ def collect(settings: Settings, lab: Lab) -> Results:
     }
     phases = [accuracy_phases(steps, row) for row in accuracy]
     # One schedule for all seeds, whose transitions differ: the median of the middles.
-    middles = [mid_transition(store.steps, each) for each in phases if each.middle > 0] or [store.nearest(final / 2)]
+    middles = [mid_transition(store.saved_steps, each) for each in phases if each.middle > 0]
+    middles = middles or [store.nearest(final / 2)]
     middle = store.nearest(float(np.median(middles)))
     for tau in settings.temperatures:
         plans[f"two-shot, τ = {tau:g}"] = (TwoShot((middle,), settings.first, store.final), tau)

@@ -41,7 +41,7 @@ class EndToEnd:
     stages: int
     both_steps: bool
     rate: float = 0.2
-    steps: int = 4000
+    iterations: int = 4000
     below: float = 2e-3
     seed: int = 0
 
@@ -59,7 +59,7 @@ class Literal:
 class Settings:
     cyclic: FeatureTraining
     symmetric: FeatureTraining
-    steps: int
+    iterations: int
     stages: int
     seeds: int
     literal: Literal
@@ -117,7 +117,7 @@ def end_to_end(job: EndToEnd) -> EndResult:
         found = model.descend(
             terms,
             lr=job.rate,
-            steps=job.steps,
+            steps=job.iterations,
             start=betas,
             seed=job.seed,
             log=2,
@@ -167,8 +167,11 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     seeds = range(settings.seeds)
-    first = [EndToEnd(settings.cyclic, 1, True, steps=settings.steps, seed=seed) for seed in seeds]
-    second = [EndToEnd(settings.symmetric, settings.stages, False, steps=settings.steps, seed=seed) for seed in seeds]
+    first = [EndToEnd(settings.cyclic, 1, True, iterations=settings.iterations, seed=seed) for seed in seeds]
+    second = [
+        EndToEnd(settings.symmetric, settings.stages, False, iterations=settings.iterations, seed=seed)
+        for seed in seeds
+    ]
     found = lab.map(end_to_end, [*first, *second], label="end to end")
     whole = lab.map(literal, [replace(settings.literal, seed=seed) for seed in seeds], label="Algorithm 1")
     return Results(found[: settings.seeds], found[settings.seeds :], whole)

@@ -36,7 +36,7 @@ class Settings:
 
     action: str = "C6"
     rate: float = 0.05
-    steps: int = 20_000
+    iterations: int = 20_000
     second_only: int = 2000
 
 
@@ -45,12 +45,12 @@ class DescentJob:
     action: str
     terms: tuple[tuple[int, int], ...]
     rate: float
-    steps: int
+    iterations: int
 
 
 def descend(job: DescentJob) -> Descent:
     """The descent, logged often enough to hold every tabulated step."""
-    return ReducedLego(job.action).descend(job.terms, lr=job.rate, steps=job.steps, log=2500)
+    return ReducedLego(job.action).descend(job.terms, lr=job.rate, steps=job.iterations, log=2500)
 
 
 study = Study(
@@ -70,7 +70,7 @@ class Results:
 
     def at(self, step: int) -> tuple[float, ...]:
         """Loss, β₃, β₄, ε and gap at a step."""
-        place = int(np.abs(self.both.steps - step).argmin())
+        place = int(np.abs(self.both.eval_steps - step).argmin())
         columns = (self.both.loss, self.both.beta3, self.both.beta4, self.both.left_over(), self.both.gap())
         return tuple(float(column[place]) for column in columns)
 
@@ -78,7 +78,7 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [
-        DescentJob(settings.action, ((2, 1), (2, 2)), settings.rate, settings.steps),
+        DescentJob(settings.action, ((2, 1), (2, 2)), settings.rate, settings.iterations),
         DescentJob(settings.action, ((2, 2),), settings.rate, settings.second_only),
     ]
     both, second = lab.map(descend, jobs, label="attention stages")
@@ -124,7 +124,7 @@ def second_step_alone_opens_nothing(results: Results) -> float:
 @study.figure
 def stages(results: Results) -> Figure:
     figure, axes = figures.new(columns=3, title="Training of attention with ideal neurons, C6")
-    steps = np.maximum(results.both.steps, 0.8)
+    steps = np.maximum(results.both.eval_steps, 0.8)
     axes[0].plot(results.both.beta3, results.both.beta4, label="both steps")
     axes[0].plot(results.second.beta3, results.second.beta4, label="second step only")
     axes[0].set(xlabel="β₃ (predicate)", ylabel="β₄ (answer)")

@@ -32,7 +32,7 @@ class ChainJob:
     stages: int
     below: float = 1e-5
     rate: float = 1.0
-    steps: int = 20_000
+    iterations: int = 20_000
     seed: int = 0
 
 
@@ -52,7 +52,7 @@ def loose(action: str, stages: int, seeds: int) -> tuple[ChainJob, ...]:
     return tuple(ChainJob(action, stages, 1e-3, 2.0, seed=seed) for seed in range(seeds))
 
 
-NULL = tuple(ChainJob("S3", 3, rate=0.0, steps=1, seed=seed) for seed in range(4))
+NULL = tuple(ChainJob("S3", 3, rate=0.0, iterations=1, seed=seed) for seed in range(4))
 
 study = Study(
     "reasoning/recursive-reduced",
@@ -89,7 +89,7 @@ def run_stages(job: ChainJob) -> ChainResult:
         length = 2**stage
         start.append(attention_left_over(length, 2, *betas))
         descent = model.descend(
-            ((length, 2),), lr=job.rate, steps=job.steps, below=job.below, start=betas, seed=job.seed, log=2
+            ((length, 2),), lr=job.rate, steps=job.iterations, below=job.below, start=betas, seed=job.seed, log=2
         )
         betas = descent.end
         end.append(attention_left_over(length, 2, *betas))

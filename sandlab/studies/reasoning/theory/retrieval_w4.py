@@ -26,7 +26,7 @@ class Settings:
     seeds: int
 
 
-QUICK = Settings(RetrievalTraining(variables=20, actions=6, values=6, neurons=6, lr=12.0, steps=2500), 4)
+QUICK = Settings(RetrievalTraining(variables=20, actions=6, values=6, neurons=6, lr=12.0, iterations=2500), 4)
 
 study = Study(
     "reasoning/retrieval-w4",
@@ -34,8 +34,8 @@ study = Study(
     source=SOURCE,
     at="appendix A",
     quick=QUICK,
-    full=Settings(RetrievalTraining(steps=8000), 8),
-    null=Settings(replace(QUICK.plan, lr=0.0, steps=10), 4),
+    full=Settings(RetrievalTraining(iterations=8000), 8),
+    null=Settings(replace(QUICK.plan, lr=0.0, iterations=10), 4),
 )
 
 
@@ -94,7 +94,7 @@ def other_slots_stay_small(results: Results) -> list[float]:
 def growth(results: Results) -> Figure:
     figure, axes = figures.new(columns=3, title="Growth of the copying neurons")
     first = results.runs[0]
-    steps = first.descent.steps
+    steps = first.descent.eval_steps
     axes[0].plot(steps, first.report.growth, color="#0072b2", linewidth=0.7)
     axes[0].set(xlabel="step", ylabel="Γ, one line per variable")
     axes[1].plot(steps, first.report.total, color="#0072b2", linewidth=0.7)
