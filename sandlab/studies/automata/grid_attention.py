@@ -167,10 +167,15 @@ def prefix_sum(results: Results) -> np.ndarray:
     Largest uniformity of a first-layer head, mean over the seeds with an accuracy of at least 0.9. Heads of untrained
     models are nearly uniform as well: the claim is that training leaves one so.
     """
-    solved = accuracy(results.walk) >= 0.9
-    if not solved.any():
+    return results.walk.metrics["uniform"][solved(results), -1, 0].max(-1)
+
+
+def solved(results: Results) -> np.ndarray:
+    """Which seeds solve the walk; there is nothing to compare when none does."""
+    found = accuracy(results.walk) >= 0.9
+    if not found.any():
         raise NotMeasured("no seed solves the walk")
-    return results.walk.metrics["uniform"][solved, -1, 0].max(-1)
+    return found
 
 
 @study.claim(Mean(above=0.05), at="Figures 6 and 17")
@@ -220,6 +225,7 @@ def circuit(results: Results) -> list[float]:
 
     Largest share of attention maxima of a second-layer head of the circuit on one wall, mean over sets of walks.
     """
+    solved(results)
     return [float(each.score.max()) for each in results.circuits]
 
 

@@ -125,7 +125,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
 
 
 def _better(results: Results, task: str) -> np.ndarray:
-    return results.at(task, results.doubled) - results.at("parity", results.doubled)
+    """Advantage over parity; below chance counts as chance."""
+    one, other = (np.maximum(results.at(each, results.doubled), 0) for each in (task, "parity"))
+    return one - other
 
 
 @study.claim(Mean(above=0.0), paper="majority ✓, parity ✗")

@@ -205,11 +205,13 @@ def failures_only_there(results: Results) -> list[bool]:
 
 @study.claim(Share(above=0.7))
 def failures_there(results: Results) -> list[bool]:
-    """With tied weights and p + q > 1 runs fail all over the grid.
+    """With tied weights and p + q > 1 runs fail all over the grid, where most others learn.
 
-    Share of these runs that end nearer to H(π) than to the entropy rate.
+    Share of these runs that end nearer to H(π) than to the entropy rate; none when half of the others do too.
     """
-    return [not learnt for cell in results.grid if cell.tied and cell.switching for learnt in cell.learnt]
+    others = np.mean([learnt for cell in results.grid if not (cell.tied and cell.switching) for learnt in cell.learnt])
+    there = [learnt for cell in results.grid if cell.tied and cell.switching for learnt in cell.learnt]
+    return [not learnt and bool(others > 0.5) for learnt in there]
 
 
 @study.claim(Share(above=0.5), source="this laboratory; the source says that models sometimes fail")

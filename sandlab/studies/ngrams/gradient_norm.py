@@ -12,7 +12,9 @@ drawn together; the burst marks the jump.
 **What was learnt.** The burst is about twice the level before it, as in the source's own figure, and differs much
 between seeds: on the plateau, too, the iterates move about at this learning rate, so that the gradient where they are
 does not vanish. At three states and 32 tokens the model with feed-forward blocks learns one lag after the other with a
-head for each, like the model without; that one head may take both is the source's observation at its own size.
+head for each, like the model without. At the source's size (5 states, 64 tokens, 16 seeds, 2026-11-16) it is the same:
+the smaller of a head's masses on the two lags is 0.03, where the source shows one head that attends to both, and 5 of
+16 runs have a single plateau.
 """
 
 from __future__ import annotations

@@ -124,20 +124,20 @@ def distilled_is_better(results: Results) -> np.ndarray:
 def more_passes_help(results: Results) -> np.ndarray:
     """Four passes are at least as good as one on ambiguous data.
 
-    valid(T = 4) − valid(T = 1), raw.
+    valid(T = 4) − valid(T = 1), raw; −1 for seeds that say nothing valid.
     """
     valid = results.of("raw", "valid")
-    return valid[:, STEPS.index(4)] - valid[:, STEPS.index(1)]
+    return np.where(valid.any(1), valid[:, STEPS.index(4)] - valid[:, STEPS.index(1)], -1.0)
 
 
 @study.claim(Mean(between=(-0.03, 0.03)), at="Table 4.1", paper="4 to 10 steps: +0.14 BLEU at most")
 def ten_passes_add_little(results: Results) -> np.ndarray:
     """Ten passes add little to four.
 
-    valid(T = 10) − valid(T = 4), raw.
+    valid(T = 10) − valid(T = 4), raw; 1 for seeds that say nothing valid.
     """
     valid = results.of("raw", "valid")
-    return valid[:, STEPS.index(10)] - valid[:, STEPS.index(4)]
+    return np.where(valid.any(1), valid[:, STEPS.index(10)] - valid[:, STEPS.index(4)], 1.0)
 
 
 @study.claim(Mean(above=0.0), at="§4.2.3", paper="at least 2 times more frequent")
@@ -153,9 +153,10 @@ def stutters_more(results: Results) -> np.ndarray:
 def autoregressive_is_no_worse(results: Results) -> np.ndarray:
     """The autoregressive model is at least as good as the best refinement on ambiguous data.
 
-    valid(autoregressive, beam 5) − largest over T of valid(raw).
+    valid(autoregressive, beam 5) − largest over T of valid(raw); −1 for seeds that say nothing valid.
     """
-    return results.of("autoregressive", "valid") - results.of("raw", "valid").max(1)
+    one, best = results.of("autoregressive", "valid"), results.of("raw", "valid").max(1)
+    return np.where((one > 0) | (best > 0), one - best, -1.0)
 
 
 @study.claim(Mean(above=1.3), at="§4.2.3", paper="28 to 33 tokens against 4 steps: 7 to 8 times")

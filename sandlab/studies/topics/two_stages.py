@@ -128,9 +128,10 @@ def values_move_at_once(results: Results) -> list[float]:
 def attention_waits(results: Results) -> list[float]:
     """Keys and queries take many more.
 
-    Step at which the first of their norms is twice its first value.
+    Step at which the first of their norms is twice its first value; 0 where the norm of the values never is.
     """
-    return [min(each.double["key"], each.double["query"], 1e6) for each in results.times(FASTEST)]
+    times = [each.double for each in results.times(FASTEST)]
+    return [min(each["key"], each["query"], 1e6) if np.isfinite(each["value"]) else 0.0 for each in times]
 
 
 @study.table

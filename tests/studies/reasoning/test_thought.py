@@ -12,7 +12,9 @@ from sandlab.studies.reasoning.thought import circuits_with_thought, connectivit
 
 def runs(solved: float) -> Runs:
     values = solved + 1e-4 * np.arange(6)[:, None]
-    return Runs(tuple(range(6)), np.arange(2), np.zeros((6, 2)), {}, {"solved": values})
+    return Runs(
+        tuple(range(6)), np.arange(2), np.zeros((6, 2)), {"loss": np.tile([1.0, 0.5], (6, 1))}, {"solved": values}
+    )
 
 
 def test_claims_about_circuits() -> None:
