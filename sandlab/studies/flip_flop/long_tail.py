@@ -7,8 +7,8 @@ waits) and of the dense one (p_i = 0.1: many distractors).
 
 Quick: strings of 32 tokens, 2 layers, width 64; at this length it is the dense tail that breaks. Full is the published
 size: 6 layers, width 512, 8 heads (19,182,080 parameters), 10,001 steps of 16 strings of 512 tokens, 3·10⁵ reads per
-test; the LSTM trains for 500 steps. In the curves, thin lines are
-seeds, thick ones the best so far; the LSTM's line lies on the axis. Errors are drawn on a scale that is linear near
+test; the LSTM trains for 500 steps. In the curves, thin lines are seeds, thick ones the best so far; the LSTM's line
+lies on the axis. Errors are drawn on a scale that is linear near
 zero, so that an exact zero is visible as such. The second figure resolves the tail errors by the distance of a read to
 its write, all seeds together, with exact 95 % intervals: a bin without errors still has an upper end. The third shows
 the shortest input found on which a seed is wrong, and what each of its heads attends to there: the framed row is the
@@ -16,6 +16,11 @@ read that is answered wrongly, white dots are row maxima, the marks above are wr
 
 Only models that err on less than 1 % in distribution count as having a glitch. The LSTM has the published size (133,381
 parameters) and PyTorch's initial weights; in full its learning rate is the source's 3·10⁻⁴, in quick 3·10⁻³.
+
+**What was learnt** (transformers of the full preset, one H200, 24 minutes beside other studies, 2026-11-16). Six seeds
+of the published model end at an error of at most 3·10⁻⁶ in distribution; on the sparse tail they err on 8.8, 10.1, 3.9,
+8.0, 7.3 and 4.6 % of the reads, on the dense one on 1.2, 0.3, 0.4, 1.4, 0.4 and 1.2 %. Each of them is wrong on some
+string of 13 to 39 tokens.
 """
 
 from __future__ import annotations
