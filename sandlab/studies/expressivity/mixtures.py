@@ -15,6 +15,7 @@ value: the thresholds are chosen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,10 +117,15 @@ def nothing_is_lost(results: Results) -> np.ndarray:
 
     Smallest difference over parts of the final accuracy, mixture minus alone, seed by seed.
     """
+    _need_learnt(results, range(len(results.names)))
     differences = [results.final(part, True) - results.final(part, False) for part in range(len(results.names))]
-    if max(results.final(part, False).mean() for part in range(len(results.names))) < LEARNT:
-        raise NotMeasured("no part is learnt alone")
     return np.min(differences, axis=0)
+
+
+def _need_learnt(results: Results, parts: Iterable[int]) -> None:
+    """There is nothing to compare where no part is learnt."""
+    if max(results.final(part, False).mean() for part in parts) < LEARNT:
+        raise NotMeasured("no part is learnt alone")
 
 
 @study.claim(Mean(above=0.8))
@@ -139,6 +145,7 @@ def related_parts_help(results: Results) -> np.ndarray:
     Log ratio of the sequences needed, mixture over alone, averaged over the two, seed by seed.
     """
     related = [results.names.index(name) for name in ("induction", "recall")]
+    _need_learnt(results, related)
     return np.mean([np.log(results.needed(p, True) / results.needed(p, False)) for p in related], axis=0)
 
 
