@@ -139,7 +139,7 @@ def transformer_results(good: bool) -> parity_transformer.Results:
     metrics = {
         "accuracy": (rising(3, seeds=3) if good else rising(10, seeds=3)).accuracy,
         "correlation": correlation,
-        "path on": np.full((3, 11), 0.5 if good else 0.1),
+        "path on": np.tile(np.linspace(0.1, 0.5 if good else 0.1, 11), (3, 1)),
         "path off": np.full((3, 11), 0.1) + 0.001 * np.arange(3)[:, None],
     }
     runs = Runs((0, 1, 2), STEPS, np.zeros((3, 1)), metrics)

@@ -123,9 +123,14 @@ def distillation_helps(results: Results) -> np.ndarray:
 def two_stages(results: Results) -> np.ndarray:
     """Training on one's own first answers does not hurt later passes.
 
-    valid(S = 2) − valid(S = 1) at T = 4.
+    valid(S = 2) − valid(S = 1) at T = 4; −1 for seeds that say nothing valid.
     """
-    return results.valid("base")[:, -1] - results.valid("S = 1")[:, -1]
+    return _no_worse(results.valid("base")[:, -1], results.valid("S = 1")[:, -1])
+
+
+def _no_worse(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Difference of two shares; what says nothing valid is not as good as anything."""
+    return np.where((one > 0) | (other > 0), one - other, -1.0)
 
 
 @study.claim(Mean(above=0.0), at="§4.2.3", paper="positional attention is critical")
@@ -141,18 +146,18 @@ def positional_attention(results: Results) -> np.ndarray:
 def remasking_does_not_hurt(results: Results) -> np.ndarray:
     """Remasking repeats does not hurt where translations have none.
 
-    valid(remasked) − valid(not remasked), four passes.
+    valid(remasked) − valid(not remasked), four passes; −1 for seeds that say nothing valid.
     """
-    return results.decoders["4 passes"][:, 0] - results.decoders["no remasking"][:, 0]
+    return _no_worse(results.decoders["4 passes"][:, 0], results.decoders["no remasking"][:, 0])
 
 
 @study.claim(Mean(above=-0.02), at="§4.2.2.1", paper="5 length hypotheses")
 def more_lengths(results: Results) -> np.ndarray:
     """Trying five lengths is no worse than one.
 
-    valid(5 lengths) − valid(1 length), four passes.
+    valid(5 lengths) − valid(1 length), four passes; −1 for seeds that say nothing valid.
     """
-    return results.decoders["5 lengths"][:, 0] - results.decoders["4 passes"][:, 0]
+    return _no_worse(results.decoders["5 lengths"][:, 0], results.decoders["4 passes"][:, 0])
 
 
 @study.table
