@@ -136,3 +136,22 @@ def test_starting_up_takes_less_than_half_a_second_and_loads_nothing_heavy(code)
         # CPU seconds: what a machine with nothing else to do would take.
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert best < 0.5
+
+
+def test_steps_is_the_field_of_trainings_alone() -> None:
+    """Settings that train hold a `Training`; counts of anything else have names of their own."""
+    holders = {
+        node.name
+        for file in PACKAGE.rglob("*.py")
+        for node in nodes_of(file)
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.target.id == "steps"
+    }
+    assert holders == {"Training", "Loop", "History", "Member", "Queue", "Sharpening"}
+
+
+def test_no_folder_has_more_than_fifteen_files() -> None:
+    folders = {file.parent for file in PACKAGE.rglob("*.py")}
+    crowded = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
+    assert not {folder: count for folder, count in crowded.items() if count > 15}
