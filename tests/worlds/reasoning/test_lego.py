@@ -131,7 +131,7 @@ def test_the_unreversed_chain_decides_wrongly_for_a_group_that_does_not_commute(
 
 def test_truncated_distributions_are_prefixes_of_the_whole():
     world = Lego("S3", variables=9, length=5)
-    whole, part = (each.sample(6, rng=rng(7)) for each in (world, replace(world, steps=2)))
+    whole, part = (each.sample(6, rng=rng(7)) for each in (world, replace(world, num_answers=2)))
     assert torch.equal(part.inputs, whole.inputs[:, : part.inputs.shape[1]])
     assert torch.equal(part.targets, whole.targets[:, :4])
 
