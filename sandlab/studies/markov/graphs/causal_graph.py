@@ -196,8 +196,13 @@ def layer_by_layer_recovered(results: Results) -> np.ndarray:
 def joint_flat(results: Results) -> np.ndarray:
     """On a chain, joint training gains nothing from one-hot attention: the loss is flat in it.
 
-    Loss with attention sharpened and the second layer rescaled minus loss after joint training, in nats.
+    Loss with attention sharpened and the second layer rescaled minus loss after joint training, in nats; 1 for seeds
+    with less than half of the attention on the parents.
     """
+    return np.where(results.sharpened.final["match"] < 0.5, 1.0, _sharpening_costs(results))
+
+
+def _sharpening_costs(results: Results) -> np.ndarray:
     return results.sharpened.final["sharp loss"] - results.sharpened.final["loss"]
 
 
@@ -220,13 +225,13 @@ def near_optimal(results: Results) -> np.ndarray:
     return np.mean([gap_left(runs, "uniform", "graph") for runs in results.joint], axis=0)
 
 
-@study.claim(Mean(below=0.5), source="this laboratory", presets=("quick",))
+@study.claim(Mean(below=-0.3), source="this laboratory", presets=("quick",))
 def adam_elsewhere(results: Results) -> np.ndarray:
     """Adam, which does not follow the gradient's size, can find another solution: less attention on the parents.
 
-    Mean attention on the true parent, random tree, trained with Adam instead of gradient descent.
+    Mean attention on the true parent, random tree, trained with Adam minus trained with gradient descent.
     """
-    return results.adam.final["match"]
+    return results.adam.final["match"] - results.match("random")
 
 
 @study.table
