@@ -112,7 +112,12 @@ def self_attention_differs_less(results: Results) -> np.ndarray:
     return np.abs(results.drop("cross/tv-avg")) - np.abs(results.drop("self/avg"))
 
 
-@study.claim(Mean(above=0.05), at="Table 4.5", paper="0.57 against 0.40")
+@study.claim(
+    Mean(above=0.05),
+    at="Table 4.5",
+    paper="0.57 against 0.40",
+    note="the bound is ours, chosen with quick results and the null at hand",
+)
 def same_top_source_word(results: Results) -> np.ndarray:
     """The source word attended to most is more often the same.
 

@@ -167,6 +167,7 @@ def theory_k3(results: Results) -> np.ndarray:
 
     The same for k = 3.
     """
+    _need_masks(results)
     return _against_theory(results, 2)
 
 
@@ -179,7 +180,6 @@ def _need_masks(results: Results) -> None:
 
 def _against_theory(results: Results, place: int) -> np.ndarray:
     """Group means, whose logarithm is nearly unbiased, unlike that of single squared errors."""
-    _need_masks(results)
     found = results.at(10_000)[:, place] / (results.trace[:, place, None] / (10 * 10_000))
     groups = found.reshape(len(found), -1, 4).mean(-1) if found.shape[1] % 4 == 0 else found
     return np.exp(np.log(groups).mean(0))

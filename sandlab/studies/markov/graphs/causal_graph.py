@@ -199,11 +199,8 @@ def joint_flat(results: Results) -> np.ndarray:
     Loss with attention sharpened and the second layer rescaled minus loss after joint training, in nats; 1 for seeds
     with less than half of the attention on the parents.
     """
-    return np.where(results.sharpened.final["match"] < 0.5, 1.0, _sharpening_costs(results))
-
-
-def _sharpening_costs(results: Results) -> np.ndarray:
-    return results.sharpened.final["sharp loss"] - results.sharpened.final["loss"]
+    final = results.sharpened.final
+    return np.where(final["match"] < 0.5, 1.0, final["sharp loss"] - final["loss"])
 
 
 @study.claim(Share(above=0.7), id="recovered")
@@ -225,7 +222,12 @@ def near_optimal(results: Results) -> np.ndarray:
     return np.mean([gap_left(runs, "uniform", "graph") for runs in results.joint], axis=0)
 
 
-@study.claim(Mean(below=-0.3), source="this laboratory", presets=("quick",))
+@study.claim(
+    Mean(below=-0.3),
+    source="this laboratory",
+    presets=("quick",),
+    note="the bound is ours, chosen with quick results and the null at hand",
+)
 def adam_elsewhere(results: Results) -> np.ndarray:
     """Adam, which does not follow the gradient's size, can find another solution: less attention on the parents.
 
