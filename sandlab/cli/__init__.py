@@ -30,7 +30,7 @@ from sandlab.cli import (
     studies,
     training,
 )
-from sandlab.cli.screen import documents_alone, printable, with_synonym
+from sandlab.cli.screen import documents_alone, tell, with_synonym
 from sandlab.errors import BadInput
 
 __all__ = ["app", "main"]
@@ -83,7 +83,7 @@ def _options(
     if version:
         import sandlab
 
-        print(sandlab.__version__)
+        tell(sandlab.__version__)
         raise typer.Exit
 
 
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit codes: 0; 1 a claim fails that held in its source; 2 bad input; 3 the machine failed (disk,
     permissions, cluster) or a job could not finish; 4 a bug; 5 the budget is spent; 130 Ctrl-C; 143 and 129 SIGTERM
     and SIGHUP."""
-    warnings.showwarning = lambda message, *_about: print(f"sandlab: {printable(str(message))}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_about: tell(f"sandlab: {message}", file=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -175,7 +175,7 @@ def _explain(problem: Exception, arguments: list[str]) -> int:
         return _say(
             f"the machine failed ({type(problem).__name__}: {problem}): nothing finished is lost", COULD_NOT_FINISH
         )
-    print("".join(traceback.format_exception(problem)), file=sys.stderr)
+    tell("".join(traceback.format_exception(problem)), file=sys.stderr)
     return _say("this is a bug of SandLab: please report it with the lines above", BUG)
 
 
@@ -194,5 +194,5 @@ def _end(number: int, _frame: object) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"sandlab: {printable(with_synonym(message) if code == BAD_INPUT else message)}", file=sys.stderr)
+    tell(f"sandlab: {with_synonym(message) if code == BAD_INPUT else message}", file=sys.stderr)
     return code

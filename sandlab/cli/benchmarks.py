@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson
+from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
 
@@ -36,7 +37,7 @@ def bench(
     from sandlab.lab._bench.measure import benchmark_files, measure_against, measure_all
 
     def tell(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        tell(text, file=sys.stderr, flush=True)
 
     if against is not None:
         measured = measure_against(against, tell, minutes=minutes)
@@ -70,4 +71,4 @@ def _print(measured: dict[str, Any]) -> None:
         ["benchmark", "case", "ours", "baseline", "ratio", "baseline is"], rows, machine_words(measured["machine"])
     )
     for note in measured["notes"]:
-        print(note)
+        tell(note)

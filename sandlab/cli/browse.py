@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, Settings
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput, integer, nearest
 
 __all__ = ["commands"]
@@ -34,7 +35,7 @@ def list_things(
         print_json(found)
         return
     for each, things in found.items():
-        print(f"{each} ({len(things)})\n")
+        tell(f"{each} ({len(things)})\n")
         for chapter, members in _chapters(each, things).items():
             _print_chapter(each, chapter, {name: things[name] for name in members})
 
@@ -80,7 +81,7 @@ def sample(
     made = make_world(world, pairs(settings or []))
     generator = rng(seed)
     if to is not None:
-        print(f"{number} examples of {world} in {_export(made, to, number, seed)}")
+        tell(f"{number} examples of {world} in {_export(made, to, number, seed)}")
         return
     batch = made.sample(number, rng=generator)
     if model is not None:
@@ -122,7 +123,7 @@ def _continue(world: Any, batch: Any, folder: Path, prompt: int, generator: Any)
             probs = torch.softmax(network(tokens)[:, -1, : world.vocab], -1)
             tokens = torch.cat([tokens, torch.multinomial(probs, 1, generator=generator)], 1)
     for row in tokens:
-        print(f"{world.render(row[:prompt])}|{world.render(row[prompt:])}")
+        tell(f"{world.render(row[:prompt])}|{world.render(row[prompt:])}")
 
 
 def chapter_of(kind: str, name: str) -> str:
@@ -153,8 +154,8 @@ def _print_chapter(kind: str, chapter: str, things: dict[str, str]) -> None:
         return
     print_table(["name", "what was found", "verdicts"], [[*row, _last(row[0])] for row in things.items()], chapter)
     for source in dict.fromkeys(get("studies", name).reference for name in things):
-        print(f"  from {source}")
-    print()
+        tell(f"  from {source}")
+    tell()
 
 
 def _last(study: str) -> str:
@@ -251,10 +252,10 @@ def _default(field: Any) -> str:
 def _show(facts: dict[str, Any]) -> None:
     from sandlab.cli.screen import print_table
 
-    print(f"{facts['name']}  ({facts['kind']})")
+    tell(f"{facts['name']}  ({facts['kind']})")
     if facts["kind"] == "studies":
-        print(f"{facts['title']}\n{facts['source']}")
-    print(f"\n{facts['text']}\n")
+        tell(f"{facts['title']}\n{facts['source']}")
+    tell(f"\n{facts['text']}\n")
     if facts["kind"] == "studies":
         print_table(
             ["claim", "statement", "must be", "paper"], [list(c.values())[:4] for c in facts["claims"]], "Claims"
@@ -263,13 +264,13 @@ def _show(facts: dict[str, Any]) -> None:
         known = dict.fromkeys(name for preset in presets.values() for name in preset)
         rows = [[name, *(preset.get(name, "") for preset in presets.values())] for name in known]
         print_table(["setting", *presets], rows, "Presets")
-        print(f"Run it:  sandlab run {facts['name']}")
+        tell(f"Run it:  sandlab run {facts['name']}")
         return
     if facts["parameters"]:
         told = any(row["meaning"] for row in facts["parameters"])
         columns = ["parameter", "type", "default", *(["what it is"] if told else [])]
         print_table(columns, [list(row.values())[: len(columns)] for row in facts["parameters"]], "Parameters")
-    print(f"In Python: {facts['place']}")
+    tell(f"In Python: {facts['place']}")
 
 
 def _print_examples(world: Any, batch: Any) -> None:
@@ -277,11 +278,11 @@ def _print_examples(world: Any, batch: Any) -> None:
     tokens = batch.inputs.dtype.is_floating_point is False and batch.inputs.ndim == 2
     for row in range(len(batch)):
         if tokens:
-            print(_words(world, batch, row))
+            tell(_words(world, batch, row))
         else:
-            print(batch.inputs[row])
-    print(f"\n{world!r}\ninputs {tuple(batch.inputs.shape)}, targets {tuple(batch.targets.shape)}", end="")
-    print(f", truth: {', '.join(f'{name} {tuple(value.shape)}' for name, value in batch.truth.items()) or 'none'}")
+            tell(batch.inputs[row])
+    tell(f"\n{world!r}\ninputs {tuple(batch.inputs.shape)}, targets {tuple(batch.targets.shape)}", end="")
+    tell(f", truth: {', '.join(f'{name} {tuple(value.shape)}' for name, value in batch.truth.items()) or 'none'}")
 
 
 def _words(world: Any, batch: Any, row: int) -> str:

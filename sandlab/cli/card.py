@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
 
@@ -80,9 +81,9 @@ def card(
         _show(made[0], others)
         held = facts_per_parameter(made[0])
         told = f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
-        print(f"{time.monotonic() - start:.0f} s{told}. The card: {page}")
+        tell(f"{time.monotonic() - start:.0f} s{told}. The card: {page}")
     if made[0].left_out:
-        print(f"left out for lack of time: {', '.join(made[0].left_out)}; the same command goes on from there")
+        tell(f"left out for lack of time: {', '.join(made[0].left_out)}; the same command goes on from there")
         return OUT_OF_TIME
     return 0
 

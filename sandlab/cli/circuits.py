@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson
+from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
 
@@ -175,29 +176,29 @@ def _print(facts: dict[str, Any], length: int, errors: int) -> None:
     from sandlab.cli.screen import print_table
 
     algebra = facts["algebra"]
-    print(f"{facts['machine']}: {algebra['states']} states, {algebra['letters']} letter{'s'[: algebra['letters'] > 1]}")
+    tell(f"{facts['machine']}: {algebra['states']} states, {algebra['letters']} letter{'s'[: algebra['letters'] > 1]}")
     if "semigroup" in algebra:
         kind = "a group" if algebra["group"] else "no groups (aperiodic)" if algebra["aperiodic"] else "not a group"
         held = f", holds {', '.join(dict.fromkeys(algebra['groups']))}" if algebra.get("groups") else ""
-        print(f"semigroup: {algebra['semigroup']} maps of the states, {kind}{held}")
-    print(f"depth: {algebra['depth']}")
+        tell(f"semigroup: {algebra['semigroup']} maps of the states, {kind}{held}")
+    tell(f"depth: {algebra['depth']}")
     components = algebra.get("decomposition", [])
     for component in components[:_SHOWN_COMPONENTS]:
-        print(f"  level {component['level']}: {_component(component)}")
+        tell(f"  level {component['level']}: {_component(component)}")
     if len(components) > _SHOWN_COMPONENTS:
-        print(f"  … and {len(components) - _SHOWN_COMPONENTS} components more (--json lists them)")
+        tell(f"  … and {len(components) - _SHOWN_COMPONENTS} components more (--json lists them)")
     works = [row for row in facts["methods"] if row["applies"]]
     if works:
         columns = ["method", "layers", "width", "heads", "largest weight", "parameters", "bits", "how"]
         title = f"Constructions for words of up to {length} letters"
         print_table(columns, [_row(row) for row in sorted(works, key=_cost)], title)
-        print("width: widest layer; bits: behind the point, for weights and activations, with which it stays exact")
+        tell("width: widest layer; bits: behind the point, for weights and activations, with which it stays exact")
         print_table(["does not apply", "because"], _refusals(facts["methods"]))
-    print(f"{facts['note']}\n{_check(facts['check'], errors)}")
+    tell(f"{facts['note']}\n{_check(facts['check'], errors)}")
     if "saved" in facts:
-        print(f"saved in {facts['saved']}: sandlab.models.load reads it")
+        tell(f"saved in {facts['saved']}: sandlab.models.load reads it")
     for picture in facts.get("pictures", []):
-        print(f"drawn: {picture}")
+        tell(f"drawn: {picture}")
 
 
 def _component(component: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sandlab.cli.screen import print_json, tell
+
 if TYPE_CHECKING:
     from sandlab.decoding.results import Decoded
 
@@ -112,13 +114,11 @@ def decode(
         listener=_typewriter(len(texts) * n) if stream else None,
     )
     if as_json:
-        import json
-
-        print(json.dumps([result.as_dict() for result in results], indent=1, ensure_ascii=False))
+        print_json([result.as_dict() for result in results])
     else:
-        print("\n".join(_words(result) for result in results))
+        tell("\n".join(_words(result) for result in results))
         if len(results) > 1:
-            print(_summary(results))
+            tell(_summary(results))
     code = _exit_code(results)
     if code:
         raise typer.Exit(code)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, Settings
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput, choice, integer
 
 __all__ = ["commands"]
@@ -38,12 +39,12 @@ def export(
         from sandlab.models.hugging_face import export_hugging_face
 
         path = export_hugging_face(network, out, letters=letters)
-        print(f"{path}: load it with AutoModelForCausalLM after `import sandlab`")
+        tell(f"{path}: load it with AutoModelForCausalLM after `import sandlab`")
     elif to == "gpt2":
         from sandlab.models.convert import to_hugging_face
 
         to_hugging_face(_transformer(network)).save_pretrained(out)
-        print(f"{out}: a GPT-2 that needs no SandLab")
+        tell(f"{out}: a GPT-2 that needs no SandLab")
     elif to == "lens":
         from safetensors.torch import save_file
 
@@ -51,12 +52,12 @@ def export(
 
         twin = to_transformer_lens(_transformer(network))
         save_file({name: value.contiguous().clone() for name, value in twin.state_dict().items()}, out)
-        print(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
+        tell(f"{out}: the weights of a HookedTransformer ({twin.cfg.n_layers} layers, width {twin.cfg.d_model})")
     else:
         from sandlab.lab.torch_export import export_torch
 
         path, takes = export_torch(network, out, length=length)
-        print(f"{path}: load it with torch.export.load; it takes {takes}")
+        tell(f"{path}: load it with torch.export.load; it takes {takes}")
 
 
 def _transformer(model: Any) -> Any:
@@ -107,4 +108,4 @@ def evaluate(
         return
     print_table(["", "nats per target"], [[name, text_number(value)] for name, value in levels.items()], repr(made))
     if "accuracy" in found:
-        print(f"accuracy {found['accuracy']:.4f} on {examples} examples")
+        tell(f"accuracy {found['accuracy']:.4f} on {examples} examples")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, StoreFolder
+from sandlab.cli.screen import tell
 from sandlab.cli.studies import choose
 from sandlab.errors import BadInput
 
@@ -48,7 +49,7 @@ def claims(
     rows = [row for row in rows if row["status"] == "stale"] if stale else rows
     _print(rows, as_json, f"{len(rows)} claims")
     if not as_json:
-        print(_tally(rows))
+        tell(_tally(rows))
     return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
 
 
@@ -164,7 +165,7 @@ def report(
     from sandlab.lab._store.store import Store
 
     page = write_site(Store.existing(store), out)
-    print(f"open {page}")
+    tell(f"open {page}")
 
 
 @commands.command(epilog="Example:  sandlab publish markov/weight-tying --to docs/results")
@@ -181,7 +182,7 @@ def publish(
     if not folders:
         raise BadInput(f"{', '.join(names)}: there is no finished run in the store; give `sandlab run` first")
     for folder in folders:
-        print(folder)
+        tell(folder)
 
 
 @commands.command(epilog="Example:  sandlab results   ·   sandlab results --json")
@@ -212,7 +213,7 @@ def results(as_json: AsJson = False) -> None:
         print_table(["took", "stale: to be run again"], took)
     if missing:
         print_table(["missing: to be run"], missing)
-    print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    tell(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
 
 
 @commands.command(epilog="Example:  sandlab coverage   ·   sandlab coverage --json")
@@ -257,6 +258,6 @@ def doctor(store: StoreFolder = None, as_json: AsJson = False) -> int:
         print_json({"store": str(opened.folder), "done": done, "damaged": damaged})
     else:
         runs, jobs = len(opened.records()), len(opened.cache.stored())
-        print(f"{opened.folder}: {runs} runs, {jobs} results of jobs")
-        print("\n".join([*done, *(f"damaged: {name}" for name in damaged)]) or "nothing to mend")
+        tell(f"{opened.folder}: {runs} runs, {jobs} results of jobs")
+        tell("\n".join([*done, *(f"damaged: {name}" for name in damaged)]) or "nothing to mend")
     return 3 if damaged else 0

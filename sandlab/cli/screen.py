@@ -23,6 +23,7 @@ __all__ = [
     "print_sentences",
     "print_table",
     "printable",
+    "tell",
     "text_number",
     "with_synonym",
 ]
@@ -49,6 +50,7 @@ SYNONYMS = {
 """Name → what other laboratories call the same thing, or what comes nearest to it."""
 
 
+_UNSENDABLE = re.compile("[\x7f-\x9f\ud800-\udfff]")  # bytes of a path that are no text; what moves a cursor
 _documents: TextIO | None = None  # None: stdout
 
 
@@ -76,12 +78,18 @@ def print_json(value: Any, *, compact: bool = False) -> None:
     """One JSON document on stdout; `compact` for long lists of numbers."""
     from sandlab.lab._store.plain import plain
 
-    print(json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False), file=_documents)
+    text = json.dumps(plain(value), indent=None if compact else 1, ensure_ascii=False)
+    print(_UNSENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), file=_documents)
 
 
 def printable(text: str) -> str:
     """Text without control characters: what a file from elsewhere holds does not move the cursor or change colours."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
+def tell(text: object = "", *, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print what people read: names and paths in it, whoever chose them, do nothing to the terminal."""
+    print(printable(str(text)), end=end, file=file, flush=flush)
 
 
 def with_synonym(message: str) -> str:

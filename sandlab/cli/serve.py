@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sandlab.cli.options import StoreFolder
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
 __all__ = ["commands"]
@@ -32,5 +33,5 @@ def serve(
         raise BadInput("to listen on an address that others can reach, give --token of at least 16 letters")
     refuse_taken_port(host, port)
     opened = f"/?token={token}" if token and host not in ("127.0.0.1", "localhost") else ""
-    print(f"the atlas: http://{host}:{port}{opened}   (Ctrl-C ends it)", flush=True)
+    tell(f"the atlas: http://{host}:{port}{opened}   (Ctrl-C ends it)", flush=True)
     run(host=host, port=port, store=Path(store) if store else None, token=token)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
 __all__ = ["commands"]
@@ -99,11 +100,11 @@ def tour(
     from sandlab.lab._store.store import Store
 
     start = time.monotonic()
-    print(f"{_count(len(TOUR), 'study', 'studies')}, four to five minutes on two free cores\n", flush=True)
+    tell(f"{_count(len(TOUR), 'study', 'studies')}, four to five minutes on two free cores\n", flush=True)
     options = {"preset": "quick", "seeds": None, "device": "cpu", "store": store, "resume": True}
     code = _run_all(list(TOUR), {}, on, options, print_sentences)
     page = write_site(Store(store), out)
-    print(f"{time.monotonic() - start:.0f} s. The report with all figures: {page}")
+    tell(f"{time.monotonic() - start:.0f} s. The report with all figures: {page}")
     return code
 
 
@@ -151,10 +152,10 @@ def _run_all(names: list[str], texts: dict[str, str], on: str, options: dict[str
                     _tell(reports[-1], show, f"({number} of {len(names)}) " if len(names) > 1 else "")
             except OutOfTime as problem:
                 unfinished.append(name)
-                print(f"sandlab: {name} is not finished: {problem}", file=sys.stderr)
+                tell(f"sandlab: {name} is not finished: {problem}", file=sys.stderr)
             except JobFailed as problem:
                 failures.append(name)
-                print(f"sandlab: {name} could not finish: {problem}", file=sys.stderr)
+                tell(f"sandlab: {name} could not finish: {problem}", file=sys.stderr)
     finally:
         place.close()
     if show is None:
@@ -174,7 +175,7 @@ def _say_what_is_left(names: list[str], options: dict[str, Any]) -> None:
 
     store = Store(options["store"])
     needed = sum(file.stat().st_size for part in (store.cache.folder, store.checkpoints) for file in part.rglob("*.*"))
-    print(
+    tell(
         f"sandlab: time is up, {len(names)} not finished: {', '.join(names)}. The same command goes on from there; "
         f"elsewhere it needs {store.cache.folder} and {store.checkpoints} ({needed / 2**20:.1f} MiB)",
         file=sys.stderr,
@@ -199,9 +200,9 @@ def _tell(report: Any, show: Show, number: str) -> None:
     """What one study found, how long it took and where its figures are."""
     show((finding.as_dict() for finding in report.findings), f"{number}{report.study}: {report.about['title']}")
     for absent in report.tables.get("not measured", []):
-        print(f"not measured: {absent['claim']} ({absent['why']})")
+        tell(f"not measured: {absent['claim']} ({absent['why']})")
     how = "finished before, nothing to do (--fresh computes it again)" if report.reused else _how(report.about["jobs"])
-    print(f"{report.about['seconds']:.1f} s, {how}. Figures and data: {report.path}\n", flush=True)
+    tell(f"{report.about['seconds']:.1f} s, {how}. Figures and data: {report.path}\n", flush=True)
 
 
 def _how(jobs: dict[str, int]) -> str:
@@ -250,4 +251,4 @@ def _summarise(reports: list[Any], failures: list[str]) -> None:
     expected = sum(each.verdict == "fails" and not each.held for report in reports for each in report.findings)
     if expected:
         claims = _count(expected, "claim", "claims")
-        print(f"Failing as expected: {claims}, printed wrong in the source (docs/errata.md).")
+        tell(f"Failing as expected: {claims}, printed wrong in the source (docs/errata.md).")

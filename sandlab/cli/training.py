@@ -9,6 +9,7 @@ import typer
 
 from sandlab.cli.browse import make_world
 from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
 __all__ = ["commands"]
@@ -49,11 +50,11 @@ def train(
     if as_json:
         print_json(result.as_dict())
         return
-    print(f"loss over {how.steps} steps  {sparkline(result.runs.loss.mean(0))}")
+    tell(f"loss over {how.steps} steps  {sparkline(result.runs.loss.mean(0))}")
     rows = [[name, text_number(value)] for name, value in result.levels.items()]
     title = f"{model} on {world}, {result.runs.parameters} parameters"
     print_table(["on held-out data", "nats per target"], rows, title)
-    print(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
+    tell(f"{result.seconds:.1f} s. Weights, history and figure: {result.path}")
 
 
 @commands.command(epilog="Example:  sandlab sweep my_experiment.py   ·   sandlab sweep mine.py:small --budget 20m")
@@ -90,9 +91,9 @@ def sweep(
     elif found.runs:
         rows = [[text_number(v) if isinstance(v, float) else v for v in row.values()] for row in found.table()]
         print_table(list(found.table()[0]), rows, f"{file}: {len(rows)} experiments")
-        print(f"Table, curves and figure: {folder}")
+        tell(f"Table, curves and figure: {folder}")
     if found.left_out:
-        print(f"left out for lack of time: {'; '.join(found.left_out)}; the same command goes on from there")
+        tell(f"left out for lack of time: {'; '.join(found.left_out)}; the same command goes on from there")
         return OUT_OF_TIME
     return 0
 

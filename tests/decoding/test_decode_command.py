@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -47,6 +49,13 @@ def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algo
     shown = decode(capsys, *arguments, code=finished)
     for word in ("prompt", "text", "result", "log-prob", "queries", result["message"], repr(result["text"])):
         assert word in shown
+
+
+def test_json_is_on_stdout_in_a_process_of_its_own(random_folder):
+    words = [sys.executable, "-m", "sandlab", "decode", "--model", str(random_folder), "-p", "x", "--regex", "a{3}"]
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True)
+    (result,) = json.loads(done.stdout)
+    assert done.returncode == 0 and result["text"] == "aaa"
 
 
 @pytest.mark.parametrize("as_file", [True, False])

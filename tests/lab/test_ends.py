@@ -228,6 +228,18 @@ def test_control_characters_do_not_reach_the_terminal(terminal, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+def test_paths_that_are_no_text_are_told_and_do_nothing_to_the_terminal(tmp_path, capfdbinary):
+    """A colour in the name of a folder, and bytes that are no UTF-8, as the system hands them to Python."""
+    for name in ("\x1b[31m", "\udcff", "\x9b31m"):
+        words = ["compile", "(ab)*", "--length", "2", "--no-compare", "--save", str(tmp_path / name)]
+        assert call(words) == 0
+        assert b"saved in" in (told := capfdbinary.readouterr().out) and not {0x1B, 0xFF} & set(told)
+        assert call([*words, "--json"]) == 0
+        document = capfdbinary.readouterr().out.decode()
+        assert "\x1b" not in document and "\x9b" not in document
+        assert Path(json.loads(document)["saved"]) == tmp_path / name
+
+
 def test_runs_of_all_presets_are_ordered_by_number_not_by_the_clock(tmp_path, monkeypatch):
     """D10."""
     first = sl.run(toys.study, store=tmp_path, progress=False)

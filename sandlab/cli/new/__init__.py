@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from sandlab.cli.screen import tell
 from sandlab.errors import BadInput, choice
 
 __all__ = ["commands"]
@@ -42,7 +43,7 @@ def new(
         "lens": f"sandlab show {words['name']} --plugin {file}",
         "study": f"sandlab run {words['study']} --plugin {file}",
     }
-    print(f"{folder / file} and {folder / f'test_{file}'}\nTry:   {use[kind]}\nTest:  python -m pytest test_{file}")
+    tell(f"{folder / file} and {folder / f'test_{file}'}\nTry:   {use[kind]}\nTest:  python -m pytest test_{file}")
 
 
 def _words(kind: str, name: str) -> dict[str, str]:
