@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from sandlab.atlas.catalogue import built_in_worlds, has_plugins
+from sandlab.atlas.answers import Answers
 from sandlab.atlas.job_routes import add_job_routes
 from sandlab.atlas.jobs import Jobs
-from sandlab.atlas.kept import Kept
-from sandlab.atlas.workers import TooSlow, Workers
+from sandlab.atlas.questions import QUESTIONS, read_arguments
+from sandlab.atlas.workers import TooSlow
 from sandlab.errors import BadInput
 
 __all__ = ["create_app", "refuse_taken_port", "serve"]
@@ -47,30 +45,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_GAME: dict[str, Callable[[str], Any]] = {
-    "tokens": int, "depth": int, "seed": int, "rule": str, "error": float, "run": int,
-}  # fmt: skip
-# View → its arguments and how each is read from the address.
-QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
-    "worlds": {},
-    "world": {"name": str, "settings": lambda text: _texts(text), "seed": int, "examples": int},
-    "predict": {"name": str, "settings": lambda text: _texts(text), "text": str},
-    "guess": {"kept": str, "text": str},
-    "circuit": {
-        "machine": str, "word": str, "length": int, "method": str, "bits": int, "off": str, "temperature": float,
-    },
-    "walk": {**_GAME, "algorithm": str},
-    "race": {**_GAME, "draws": int},
-    "refine": {"sites": int, "coupling": float, "edges": str, "block": int, "steps": int, "seed": int},
-    "claims": {},
-    "history": {"claim": str},
-    "standing": {"chapter": str},
-    "sources": {},
-    "cards": {},
-    "devices": {},
-}  # fmt: skip
-_FIRST_PAGE = 1.0  # seconds
-_STEADY = ("worlds", "claims", "sources", "cards", "devices")  # the same for every asker, until the server ends
 
 
 def create_app(
@@ -83,43 +57,29 @@ def create_app(
     """
     token = token or secrets.token_urlsafe(24)
     folder = Path(store or os.environ.get("SANDLAB_STORE") or "runs")
-    kept, pool = Kept(folder), Workers(workers, store=folder)
-    known = {"worlds": _json({"worlds": built_in_worlds()})}  # with plug-ins once a worker has looked
-
-    async def _remember(*views: str) -> None:
-        for view in views:
-            known[view] = _json(await pool.ask(view, {}))
-
-    async def _ask(view: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
-        """The answer, given up when the page has gone for a second or two."""
-        task, gone = asyncio.create_task(pool.ask(view, arguments)), 0
-        try:
-            while not (await asyncio.wait({task}, timeout=1.0))[0]:
-                gone = gone + 1 if await request.is_disconnected() else 0
-                if gone > 1:
-                    raise TooSlow("the page has gone")
-            return task.result()
-        finally:
-            task.cancel()
-
-    async def _warm_up() -> None:
-        """Workers load what they need once the first page has had its second: it needs none of them."""
-        await asyncio.sleep(_FIRST_PAGE)
-        pool.start()
-        await _remember("claims", *(["worlds"] if has_plugins() else []))
+    answers = Answers(folder, workers)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.jobs = Jobs(folder)
-        warm = asyncio.create_task(_warm_up())
+        warm = asyncio.create_task(answers.warm_up())
         yield
         warm.cancel()
         app.state.jobs.close()
-        pool.close()
+        answers.pool.close()
 
     app = FastAPI(title="SandLab atlas", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
-    app.state.token, app.state.kept = token, kept
-    app.state.ask = pool.ask
+    app.state.kept, app.state.ask = answers.kept, answers.pool.ask
+    _add_guard(app, hosts, token, private)
+    _add_sentences(app)
+    _add_questions(app, answers, token)
+    add_job_routes(app)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app
+
+
+def _add_guard(app: FastAPI, hosts: tuple[str, ...], token: str, private: bool) -> None:
+    """Nothing is answered before the asker is known to be the page; every answer carries the policy."""
 
     @app.middleware("http")
     async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -127,7 +87,13 @@ def create_app(
         answer = refusal or await call(request)
         for name, value in HEADERS.items():
             answer.headers.setdefault(name, value)
+        if refusal is None and request.url.path.startswith("/static/"):
+            answer.headers["Cache-Control"] = "no-cache"  # kept by the browser, which asks whether it is still the same
         return answer
+
+
+def _add_sentences(app: FastAPI) -> None:
+    """What goes wrong is a sentence that the page shows."""
 
     @app.exception_handler(BadInput)
     async def bad(_request: Request, problem: BadInput) -> JSONResponse:
@@ -137,6 +103,10 @@ def create_app(
     async def slow(_request: Request, problem: TooSlow) -> JSONResponse:
         return JSONResponse({"error": str(problem)}, 503)
 
+
+def _add_questions(app: FastAPI, answers: Answers, token: str) -> None:
+    """The page itself, its questions, and the recorded figures."""
+
     @app.get("/", response_class=HTMLResponse)
     async def page() -> HTMLResponse:
         return HTMLResponse((STATIC / "index.html").read_text(encoding="utf-8").replace("{{token}}", token))
@@ -145,25 +115,15 @@ def create_app(
     async def answer(view: str, request: Request) -> Response:
         if view not in QUESTIONS:
             return JSONResponse({"error": f"there is no question called {view!r}"[:200]}, 404)
-        arguments = _arguments(view, request)
-        if view in _STEADY:
-            if view not in known:
-                await _remember(view)
-            return Response(known[view], media_type="application/json")
-        if view == "guess":
-            arguments["folder"] = str(kept.place(arguments.pop("kept", "")))
-        return JSONResponse(await _ask(view, arguments, request))
+        arguments = read_arguments(view, request.query_params.items())
+        return Response(await answers.answer(view, arguments, request), media_type="application/json")
 
     @app.get("/figure/{chapter}/{study}/{preset}/{name}")
     async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
-        found = await pool.ask("figure", {"study": f"{chapter}/{study}", "preset": preset, "name": name})
+        found = await answers.pool.ask("figure", {"study": f"{chapter}/{study}", "preset": preset, "name": name})
         if not found["svg"]:
             return JSONResponse({"error": "there is no such figure"}, 404)
         return Response(found["svg"], media_type="image/svg+xml")
-
-    add_job_routes(app)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    return app
 
 
 def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool) -> JSONResponse | None:
@@ -187,34 +147,6 @@ def _followed(request: Request) -> bool:
     """A link to the page was followed, such as one of the static report: the page opens, its finder cannot read it."""
     kind = (request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest"))
     return request.method == "GET" and request.url.path == "/" and kind == ("navigate", "document")
-
-
-def _arguments(view: str, request: Request) -> dict[str, Any]:
-    """Arguments of a view, read from the address by their kind; an unknown one is refused."""
-    readers, found = QUESTIONS[view], {}
-    for name, text in request.query_params.items():
-        if name == "token":
-            continue
-        if name not in readers:
-            raise BadInput(f"{view} is not asked for {name!r}"[:200])
-        if len(text) > 8000:
-            raise BadInput(f"{name} is too long")
-        try:
-            found[name] = readers[name](text)
-        except (ValueError, TypeError):
-            raise BadInput(f"{name} cannot be read: {text[:80]!r}") from None
-    return found
-
-
-def _json(found: dict[str, Any]) -> bytes:
-    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _texts(text: str) -> dict[str, str]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError("settings are an object")
-    return {str(name): str(value) for name, value in found.items()}
 
 
 def serve(*, host: str = "127.0.0.1", port: int = 8000, store: Path | None = None, token: str = "") -> None:

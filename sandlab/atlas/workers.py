@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import resource
+import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -32,17 +34,20 @@ class Workers:
 
     def __init__(self, count: int = 2, seconds: int = 20, store: Path | None = None) -> None:
         self.count, self.seconds, self.store = count, seconds, store
-        self._free: asyncio.Queue[_Worker] = asyncio.Queue()
+        self._free: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the last one used has the world at hand
         self._all: list[_Worker] = []
 
-    def start(self) -> None:
+    async def start(self) -> None:
+        """One after the other: on two cores the pages keep one while workers load."""
         for _ in range(self.count):
-            self._add()
+            with contextlib.suppress(EOFError, OSError):  # it died: the next question finds out and replaces it
+                await asyncio.to_thread(self._add().wait)
 
-    def _add(self) -> None:
+    def _add(self) -> _Worker:
         worker = _Worker(self.store)
         self._all.append(worker)
         self._free.put_nowait(worker)
+        return worker
 
     async def ask(self, view: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
@@ -80,14 +85,15 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, store), daemon=True, name="sandlab atlas worker")
         self.process.start()
-        self.ready = False
+        self.ready, self.loading = False, threading.Lock()
         theirs.close()
 
     def wait(self) -> None:
         """Until the worker has loaded what it needs; that is not part of a question's time."""
-        if not self.ready:
-            self.pipe.recv()
-            self.ready = True
+        with self.loading:
+            if not self.ready:
+                self.pipe.recv()
+                self.ready = True
 
     def ask(self, view: str, arguments: dict[str, Any], seconds: int) -> tuple[str, Any]:
         self.pipe.send((view, arguments, seconds))
@@ -151,3 +157,4 @@ def _warm_up() -> None:
     torch.set_num_threads(1)
     load_all()  # plug-ins, while files are open to them
     VIEWS["world"]("dyck", {}, 0, 1)
+    VIEWS["predict"]("dyck", "(")

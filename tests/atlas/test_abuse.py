@@ -17,7 +17,8 @@ httpx = pytest.importorskip("httpx")
 from fastapi.testclient import TestClient  # noqa: E402
 
 from sandlab.atlas.guard import Closed  # noqa: E402
-from sandlab.atlas.server import QUESTIONS, create_app  # noqa: E402
+from sandlab.atlas.questions import QUESTIONS  # noqa: E402
+from sandlab.atlas.server import create_app  # noqa: E402
 
 HOST = "127.0.0.1:8000"
 TOKEN = {"X-Sandlab-Token": "t" * 20}

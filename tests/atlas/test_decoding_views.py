@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.atlas.decoding_views import ALGORITHMS, RULES, race, refine, walk
+from sandlab.atlas.views.decoding import ALGORITHMS, RULES, race, refine, walk
 from sandlab.errors import BadInput
 
 

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 import sandlab as sl
-from sandlab.atlas.decoding_views import race, refine, walk
+from sandlab.atlas.views.decoding import race, refine, walk
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the atlas's pages are tested with Playwright")
 PATIENCE = 240_000  # milliseconds: the machine may be slow and busy
@@ -149,10 +149,17 @@ def test_a_circuit_is_typed_looked_into_and_loses_a_head(page: Any, address: str
     page.wait_for_function("() => document.querySelector('#said').textContent.length > 5")
 
 
-def test_claims_are_filtered_and_opened(page: Any, address: str) -> None:
+def test_claims_are_all_drawn_filtered_and_opened(page: Any, address: str) -> None:
+    from sandlab.atlas.records import claims
+
+    rows = claims()["claims"]
+    visit(page, address, "claims")
+    page.wait_for_selector("#claims[data-whole=yes]")
+    shown = page.locator("article.claim").evaluate_all("all => all.map(each => each.dataset.claim)")
+    assert shown == [row["id"] for row in rows]
+    every = sum(row["chapter"] == "markov" for row in rows)
     visit(page, address, "claims?chapter=markov")
-    page.wait_for_selector("article.claim")
-    every = page.locator("article.claim").count()
+    page.wait_for_function(f"() => document.querySelectorAll('article.claim').length === {every}")
     page.select_option("[aria-label=Verdict]", "inconclusive")
     page.wait_for_function(f"() => document.querySelectorAll('article.claim').length < {every}")
     page.select_option("[aria-label=Verdict]", "")
@@ -160,8 +167,8 @@ def test_claims_are_filtered_and_opened(page: Any, address: str) -> None:
     page.click("text=History and figures >> nth=0")
     page.wait_for_selector("text=Run it now")
     page.reload()
-    page.wait_for_selector("article.claim")
-    assert page.locator("article.claim").count() == every
+    page.wait_for_function(f"() => document.querySelectorAll('article.claim').length === {every}")
+    page.wait_for_selector("text=Run it now")
 
 
 def test_a_link_of_the_static_report_shows_its_claims(page: Any, address: str) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import math
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -78,7 +81,7 @@ def test_a_typed_text_is_judged_and_its_hidden_states_shown(
 
 
 def test_an_oracle_that_is_told_the_answers_says_nothing_about_a_text() -> None:
-    from sandlab.atlas.views import predict, world
+    from sandlab.atlas.views.oracle import predict, world
 
     facts = world("program-task")
     text = " ".join(facts["letters"][token] for token in facts["rows"][0])
@@ -96,7 +99,7 @@ def test_the_lines_shown_beside_a_typed_text_give_its_numbers(client: TestClient
 
 
 def test_settings_offer_what_the_world_allows() -> None:
-    from sandlab.atlas.settings import offered
+    from sandlab.atlas.views.settings import offered
 
     fields = {each["name"]: each for each in offered(sl.worlds.Dyck())}
     assert fields["words"]["choices"] == ["prefix", "complete", "bounded"]
@@ -106,7 +109,7 @@ def test_settings_offer_what_the_world_allows() -> None:
 
 def test_the_first_page_lists_the_worlds_that_are_registered() -> None:
     from sandlab.atlas.catalogue import built_in_worlds
-    from sandlab.atlas.views import worlds
+    from sandlab.atlas.views.oracle import worlds
 
     everything = {each["name"]: each for each in worlds()["worlds"]}
     listed = built_in_worlds()
@@ -127,7 +130,7 @@ def test_the_first_page_lists_the_worlds_that_are_registered() -> None:
 def test_the_source_has_a_point_only_where_its_words_are_a_number(
     words: str, ours: float, number: float | None
 ) -> None:
-    from sandlab.atlas.record_views import source_number
+    from sandlab.atlas.records import source_number
 
     assert source_number(words, ours) == (number if number is None else pytest.approx(number))
 
@@ -135,7 +138,7 @@ def test_the_source_has_a_point_only_where_its_words_are_a_number(
 @pytest.mark.slow
 def test_every_world_has_a_page_and_answers_what_it_begins_with() -> None:
     from sandlab.atlas.catalogue import built_in_worlds
-    from sandlab.atlas.views import predict, world
+    from sandlab.atlas.views.oracle import predict, world
 
     silent = []
     for name in (each["name"] for each in built_in_worlds()):
@@ -181,8 +184,13 @@ def test_claims_and_sources_are_what_is_recorded(client: TestClient) -> None:
     claims = {row["id"]: row for row in client.get("/api/claims").json()["claims"]}
     from sandlab.lab._report.published import last_published
 
-    for name, (_, finding) in last_published("markov/weight-tying").items():
-        assert claims[name]["verdict"] == finding.verdict and claims[name]["relation"] == finding.relation
+    known = {name: each for study in sl.names("studies") for name, each in last_published(study).items()}
+    assert set(claims) == set(known)
+    for name, (run, finding) in known.items():
+        row = claims[name]
+        assert (row["verdict"], row["relation"], row["note"]) == (finding.verdict, finding.relation, finding.note)
+        assert (row["preset"], row["date"]) == (run.preset, run.date)
+        assert row["mean"] == (finding.mean if math.isfinite(finding.mean) else None)
     sources = client.get("/api/sources").json()
     assert len(sources["rows"]) > 300
     assert {"printed", "true", "test", "chapter"} == set(sources["errata"][0]) and len(sources["errata"]) > 150
@@ -192,6 +200,17 @@ def test_claims_and_sources_are_what_is_recorded(client: TestClient) -> None:
     assert judged and all("corrected" in verdicts for verdicts in judged)
     runs = {(run["study"], run["preset"]): run for run in client.get("/api/standing?chapter=nce").json()["runs"]}
     assert runs and all(run["status"] in ("current", "stale") for run in runs.values())
+
+
+def test_the_claims_are_read_without_numpy_or_a_study() -> None:
+    program = """
+import sys
+from sandlab.atlas.records import claims, sources
+print(len(claims()["claims"]) > 500, len(sources()["rows"]) > 300)
+print([name for name in sys.modules if name in ("numpy", "scipy", "torch") or name.startswith("sandlab.studies.")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    assert done.stdout.split("\n")[:2] == ["True True", "[]"], done.stdout + done.stderr
 
 
 def test_a_recorded_figure_is_served_and_nothing_beside_it(client: TestClient) -> None:
@@ -284,7 +303,7 @@ def test_slow_questions_end_and_the_server_goes_on() -> None:
 
     async def play() -> None:
         pool = Workers(1, seconds=1)  # of processor time: compiling takes minutes
-        pool.start()
+        await pool.start()
         with pytest.raises(TooSlow):
             await pool.ask("circuit", {"machine": "Grid60", "length": 64, "method": "scan"})
         pool.seconds = 60

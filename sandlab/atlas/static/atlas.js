@@ -1,5 +1,5 @@
 // The pages of the atlas. State lives in the address (#/page?…): a view can be shared and the back button works.
-import { leave, main, place, tell, waiting } from "./base.js";
+import { drawing, leave, main, place, tell, waiting } from "./base.js";
 import { circuitsPage } from "./pages/circuits.js";
 import { claimsPage } from "./pages/claims.js";
 import { decodingPage } from "./pages/decoding.js";
@@ -8,6 +8,7 @@ import { trainingPage } from "./pages/training.js";
 import { worldPage, worldsPage } from "./pages/worlds.js";
 
 const PAGES = { worlds: worldsPage, world: worldPage, circuits: circuitsPage, claims: claimsPage, training: trainingPage, decoding: decodingPage, sources: sourcesPage, cards: cardsPage, lab: labPage };
+const TEXT = new Set(["worlds", "claims", "sources"]); // pages without drawings
 const TITLES = { world: "worlds" };
 let visit = 0;
 
@@ -22,6 +23,7 @@ async function open() {
   document.title = `${page} · SandLab atlas`;
   main.replaceChildren(waiting());
   try {
+    if (page in PAGES && !TEXT.has(page)) await drawing();
     await (PAGES[page] ?? worldsPage)(state);
     if (mine === visit) main.dataset.ready = "yes";
   } catch (problem) {
@@ -29,4 +31,4 @@ async function open() {
   }
 }
 window.addEventListener("hashchange", open);
-open();
+open().then(() => setTimeout(drawing, 300)); // ready for the next page

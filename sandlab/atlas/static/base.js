@@ -59,6 +59,15 @@ export const later = (milliseconds, call) => {
   let timer;
   return (...rest) => { clearTimeout(timer); timer = setTimeout(() => call(...rest), milliseconds); };
 };
+// One question at a time, asked at once; what changes meanwhile is asked for when its answer has come.
+export function inTurn(call) {
+  let busy = false, again = false;
+  return async function turn() {
+    if (busy) { again = true; return; }
+    busy = true;
+    try { do { again = false; await call(); } while (again); } finally { busy = false; }
+  };
+}
 export const panel = (title, ...inside) => element("section", { class: "panel" }, title && element("h3", {}, title), ...inside);
 export const code = (text, where = "in Python") => element("details", { class: "python" }, element("summary", {}, `The same ${where}`), element("pre", {}, text));
 export const waiting = () => element("p", { class: "muted waiting" }, "One moment …");
@@ -73,6 +82,15 @@ export function slider(id, text, { min, max, step, value, show = String }) {
   input.addEventListener("input", () => { shown.textContent = show(input.value); });
   return [input, element("div", { class: "field" }, element("label", { for: id }, text, shown), input)];
 }
+
+// The libraries of the drawings: pages of text do without them. They run in this order, Plot needs d3.
+let library;
+const script = (name) => new Promise((done, failed) => {
+  const made = element("script", { src: `/static/vendor/${name}.min.js`, onload: done, onerror: () => failed(new Error(`${name} does not load`)) });
+  made.async = false;
+  document.head.append(made);
+});
+export const drawing = () => (library ??= Promise.all([script("d3"), script("plot.umd")]));
 
 // Drawing: plots take the width that there is.
 export function plot(about, options) {

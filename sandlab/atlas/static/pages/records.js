@@ -8,8 +8,8 @@ const worst = (row) => (row.verdicts.length ? ["fails", "inconclusive", "correct
 
 export async function sourcesPage(state) {
   const { rows, errata } = await view("sources");
-  const marked = rows.map((row) => ({ ...row, worst: worst(row) })), chapters = d3.group(marked, (row) => row.chapter);
-  const tally = d3.rollup(marked, (each) => each.length, (row) => row.worst);
+  const marked = rows.map((row) => ({ ...row, worst: worst(row) })), chapters = Map.groupBy(marked, (row) => row.chapter);
+  const tally = Map.groupBy(marked, (row) => row.worst);
   const detail = element("div", { id: "detail", "aria-live": "polite" });
   const show = (row) => {
     go("sources", { id: row.id, chapter: row.chapter }, true);
@@ -19,7 +19,7 @@ export async function sourcesPage(state) {
   };
   const tile = (row) => element("button", { class: `tile ${row.worst}`, title: `${row.id}: ${MEANING[row.worst]}`, "aria-label": `${row.id}: ${MEANING[row.worst]}`, onclick: () => show(row) });
   main.replaceChildren(element("h2", {}, `${rows.length} definitions, theorems and experiments of the sources`),
-    element("p", { class: "legend" }, ...ORDER.map((each) => element("span", {}, element("i", { class: `tile ${each}` }), `${MEANING[each]}: ${tally.get(each) ?? 0}`))),
+    element("p", { class: "legend" }, ...ORDER.map((each) => element("span", {}, element("i", { class: `tile ${each}` }), `${MEANING[each]}: ${tally.get(each)?.length ?? 0}`))),
     element("div", { class: "columns map" }, element("div", {}, ...[...chapters].map(([chapter, inside]) => element("section", { class: "source" }, element("h3", {}, chapter, element("span", { class: "muted" }, ` ${inside.length}`)), element("div", { class: "tiles" }, ...inside.map(tile)))), ...erratumSections(errata, detail)), detail), code("sandlab coverage", "at the terminal"));
   const chosen = marked.find((row) => row.id === state.id && (!state.chapter || row.chapter === state.chapter));
   if (chosen) show(chosen); else detail.replaceChildren(panel("", element("p", { class: "muted" }, "Choose a tile to see where it lives and what was found.")));
@@ -30,7 +30,7 @@ function erratumSections(errata, detail) {
   if (!errata.length) return [];
   const show = (each) => detail.replaceChildren(panel("Erratum", element("p", {}, element("span", { class: "muted" }, "Printed: "), each.printed), element("p", {}, element("span", { class: "muted" }, "True: "), each.true), each.test && element("p", { class: "mono" }, each.test)));
   const tile = (each) => element("button", { class: "tile corrected", title: each.printed, "aria-label": `Erratum: ${each.printed}`, onclick: () => show(each) });
-  return [element("h2", { id: "errata" }, `${errata.length} errata`), ...[...d3.group(errata, (each) => each.chapter)].map(([chapter, inside]) =>
+  return [element("h2", { id: "errata" }, `${errata.length} errata`), ...[...Map.groupBy(errata, (each) => each.chapter)].map(([chapter, inside]) =>
     element("section", { class: "source" }, element("h3", {}, chapter, element("span", { class: "muted" }, ` ${inside.length}`)), element("div", { class: "tiles" }, ...inside.map(tile))))];
 }
 

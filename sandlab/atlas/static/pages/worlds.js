@@ -1,5 +1,5 @@
 // Worlds: all of them; one with its settings, examples, the oracle on what is typed, and a game of guessing.
-import { ask, code, colour, element, go, joined, later, letters, main, panel, plot, told, view } from "../base.js";
+import { ask, code, colour, element, go, inTurn, joined, later, letters, main, panel, plot, told, view } from "../base.js";
 
 const SHOWN = 72; // letters of an example
 const MEMBERSHIP = { word: ["A word of the language.", "holds"], beginning: ["No word of the language yet, but it can still become one.", "inconclusive"],
@@ -88,7 +88,7 @@ function typingPanel(facts, name, now) {
   const start = now.text ?? joined(facts.rows[0].slice(0, facts.typed), facts.letters);
   const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
   const word = element("div", {}), under = element("p", { class: "muted" }), bars = element("div", {}), verdict = element("p", { id: "verdict" }), python = element("div", {});
-  let found, at, asked = 0;
+  let found, at;
   function show() {
     word.replaceChildren(letters(found.row, found.letters, found.hidden));
     [...word.firstChild.children].forEach((each, index) => {
@@ -105,13 +105,11 @@ function typingPanel(facts, name, now) {
     bars.replaceChildren(...lawOf(found, at));
   }
   async function read() {
-    const turn = asked += 1;
-    const answer = await view("predict", { name, settings: JSON.stringify(now.settings), text: input.value });
-    if (turn !== asked) return; // a later letter was typed meanwhile
-    found = answer; at = found.row.length - 1;
+    found = await view("predict", { name, settings: JSON.stringify(now.settings), text: input.value });
+    at = found.row.length - 1;
     show();
   }
-  const update = later(20, told(read));
+  const update = inTurn(told(read));
   input.addEventListener("input", () => { now.text = input.value; remember(name, now); update(); });
   // An example that cannot be read back as text is no mistake of the reader's.
   if (now.text == null) read().catch((problem) => bars.replaceChildren(element("p", { class: "muted" }, problem.message)));

@@ -1,4 +1,4 @@
-"""What the pages ask for: functions from plain values to plain values, run in worker processes.
+"""What the world page shows: examples, the oracle on a typed text, and a kept model beside it.
 
 Settings come as texts and are read by their fields' types; nothing that a page sends is evaluated or used as a path.
 """
@@ -8,19 +8,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sandlab.atlas.catalogue import CLOSED, ON_FILES, PATHS
-from sandlab.atlas.circuit_views import circuit
-from sandlab.atlas.decoding_views import race, refine, walk
-from sandlab.atlas.record_views import cards, claims, figure, history, sources, standing
-from sandlab.atlas.settings import offered
-from sandlab.atlas.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
+from sandlab.atlas.catalogue import ON_FILES, PATHS
+from sandlab.atlas.views.settings import offered
+from sandlab.atlas.views.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
 
-__all__ = ["VIEWS"]
+__all__ = ["guess", "predict", "world", "worlds"]
 
 MOST_LETTERS, MOST_EXAMPLES, MOST_POINTS, A_FEW = 400, 24, 400, 12
 Json = dict[str, Any]
@@ -123,35 +120,6 @@ def guess(folder: str, text: str) -> Json:
         logits = load(Path(folder) / "model-0").eval()(torch.tensor([found["row"]]))[0]
     laws = torch.as_tensor(logits).double().softmax(-1).reshape(-1, logits.shape[-1])
     return {**found, "model": [[round(p, 6) for p in row] for row in laws.tolist()]}
-
-
-def devices() -> Json:
-    """What computes: the processor and the accelerators."""
-    import torch
-
-    found = {"cpu": f"{torch.get_num_threads()} thread for each question"}
-    found |= {f"cuda:{number}": torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())}
-    if torch.backends.mps.is_available():
-        found["mps"] = "the graphics processor of this Mac"
-    return {"devices": found}
-
-
-def trainable(world: str, model: str) -> Json:
-    """Whether there is such a world and such a model, both without files of the user's."""
-    from sandlab.registry import get
-
-    if world in ON_FILES or model in CLOSED:
-        raise BadInput("choose a world and a model of the list")
-    get("worlds", world)
-    get("models", model)
-    return {}
-
-
-_ALL = (
-    figure, trainable, worlds, world, predict,
-    guess, circuit, walk, race, refine, claims, history, standing, sources, cards, devices,
-)  # fmt: skip
-VIEWS: dict[str, Callable[..., Json]] = {view.__name__: view for view in _ALL}
 
 
 def _world(name: str, settings: Mapping[str, str]) -> Any:

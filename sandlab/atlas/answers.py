@@ -1,0 +1,77 @@
+"""Answers to a page's questions: read from the records, remembered, or computed by a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+
+from sandlab.atlas.catalogue import built_in_worlds, has_plugins
+from sandlab.atlas.kept import Kept
+from sandlab.atlas.records import claims, sources
+from sandlab.atlas.workers import TooSlow, Workers
+
+__all__ = ["Answers"]
+
+_FIRST_PAGE = 1.0  # seconds
+_RECORDS: dict[str, Callable[[], dict[str, Any]]] = {"claims": claims, "sources": sources}  # need no worker
+_STEADY = ("worlds", "cards", "devices", *_RECORDS)  # the same for every asker, until the server ends
+
+
+class Answers:
+    """Questions go to the workers, except those whose answer is known or stands in a file."""
+
+    def __init__(self, store: Path, workers: int) -> None:
+        self.kept, self.pool = Kept(store), Workers(workers, store=store)
+        self._steady: dict[str, asyncio.Task[bytes]] = {}
+
+    async def warm_up(self) -> None:
+        """Workers load what they need once the first page has had its second: it needs none of them."""
+        if not has_plugins():
+            await asyncio.sleep(_FIRST_PAGE)
+        await self.pool.start()
+
+    async def answer(self, view: str, arguments: dict[str, Any], request: Request) -> bytes:
+        if view in _STEADY:
+            return await self._known(view)
+        if view == "guess":
+            arguments["folder"] = str(self.kept.place(arguments.pop("kept", "")))
+        return _json(await self._unless_gone(view, arguments, request))
+
+    async def _known(self, view: str) -> bytes:
+        """What does not change: the first asker has it made, the others wait for the same."""
+        if view not in self._steady:
+            self._steady[view] = asyncio.create_task(self._make(view))
+        task = self._steady[view]
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if task.done() and (task.cancelled() or task.exception()):
+                self._steady.pop(view, None)
+
+    async def _make(self, view: str) -> bytes:
+        if view == "worlds" and not has_plugins():
+            return _json({"worlds": built_in_worlds()})
+        if view in _RECORDS:
+            return await asyncio.to_thread(lambda: _json(_RECORDS[view]()))
+        return _json(await self.pool.ask(view, {}))
+
+    async def _unless_gone(self, view: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
+        """The answer of a worker, given up when the page has gone for a second or two."""
+        task, gone = asyncio.create_task(self.pool.ask(view, arguments)), 0
+        try:
+            while not (await asyncio.wait({task}, timeout=1.0))[0]:
+                gone = gone + 1 if await request.is_disconnected() else 0
+                if gone > 1:
+                    raise TooSlow("the page has gone")
+            return task.result()
+        finally:
+            task.cancel()
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
