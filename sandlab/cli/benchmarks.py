@@ -36,14 +36,14 @@ def bench(
     from sandlab.lab._bench.figures import write_measurements
     from sandlab.lab._bench.measure import benchmark_files, measure_against, measure_all
 
-    def tell(text: str) -> None:
+    def progress(text: str) -> None:
         tell(text, file=sys.stderr, flush=True)
 
     if against is not None:
-        measured = measure_against(against, tell, minutes=minutes)
+        measured = measure_against(against, progress, minutes=minutes)
     else:
         files = benchmark_files([*(names or []), *(only or [])] or None)
-        measured = measure_all(files, tell, quick=quick, minutes=minutes)
+        measured = measure_all(files, progress, quick=quick, minutes=minutes)
     if out is not None:
         write_measurements(measured, out)
     if as_json:

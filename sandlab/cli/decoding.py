@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandlab.cli.screen import print_json, tell
+from sandlab.cli.screen import print_json, printable, tell
 
 if TYPE_CHECKING:
     from sandlab.decoding.results import Decoded
@@ -143,14 +143,14 @@ def _typewriter(samples: int) -> Callable[[int, str], None]:
         raise BadInput(f"--stream shows one text, got {samples}: give one prompt and one sample")
     shown = ""
 
-    def tell(_: int, text: str) -> None:
+    def write(_: int, text: str) -> None:
         nonlocal shown
         same = len(text) if shown.startswith(text) else len(shown) if text.startswith(shown) else 0
-        sys.stderr.write("\b \b" * (len(shown) - same) + text[same:])
+        sys.stderr.write("\b \b" * (len(shown) - same) + printable(text[same:]))
         sys.stderr.flush()
         shown = text
 
-    return tell
+    return write
 
 
 def _words(result: Decoded) -> str:
