@@ -189,12 +189,13 @@ def rows() -> list[tuple[str, float, Callable[[], dict[str, Any]]]]:
     ]
     made += [
         (
-            "Elman, 1 member",
+            "Elman, 1 members",
             25.0,
             lambda: row(elman(), ours(rnn, FLIP_FLOP, 16, 1, precision="tf32", steps=160, compile=False)),
         )
     ]
-    return made
+    telling = ("100 members", "4 members", "256 members", "1 members", "1024 members")
+    return sorted(made, key=lambda each: next((i for i, end in enumerate(telling) if each[0].endswith(end)), 9))
 
 
 def main() -> None:
