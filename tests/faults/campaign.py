@@ -1,5 +1,6 @@
 """Long campaigns of faults that can be cut at any moment: what is done is a line of JSON, and the same command goes on.
 
+    python tests/faults/campaign.py api --calls 10000 --log api.jsonl
     python tests/faults/campaign.py terminal --calls 2000 --log terminal.jsonl
     python tests/faults/campaign.py kills --kind training --calls 400 --log training.jsonl
     python tests/faults/campaign.py points --part 0/2 --log points-0.jsonl
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SLICE = {"terminal": 100, "kills": 30}
+SLICE = {"api": 500, "terminal": 100, "kills": 30}
 POINTS = ("kill", "ENOSPC", "EIO")
 
 
@@ -38,25 +39,32 @@ def slices(kind: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     missing = given.calls - sum(line["calls"] for line in before)
     seed = max([given.seed - 1, *(line["seed"] for line in before)]) + 1
     while missing > 0:
-        size, start = min(SLICE[kind], missing), time.monotonic()
-        if kind == "terminal":
-            words = ["junk.py", "--terminal", "--calls", str(size), "--seed", str(seed)]
-        else:
-            words = ["kills.py", "--kind", given.kind, "--kills", str(size), "--seed", str(seed)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-        ran = subprocess.run(
-            [sys.executable, str(HERE / words[0]), *words[1:]], env=environment, capture_output=True, text=True
-        )
-        *told, last = ran.stdout.splitlines() or [""]
-        counts = json.loads(last) if ran.returncode == 0 else {}
-        calls = sum(counts.values()) if kind == "terminal" else counts.get("kills", 0)
+        start = time.monotonic()
+        counts, wrong = one_slice(kind, given.kind, min(SLICE[kind], missing), seed)
+        calls = counts.get("kills", 0) if kind == "kills" else sum(counts.values())
         name = given.kind if kind == "kills" else kind
-        wrong = told if ran.returncode == 0 else [ran.stderr[-2000:]]
         yield {"what": name, "seed": seed, "calls": calls, "counts": counts, "wrong": wrong, "s": _since(start)}
-        missing -= calls
-        seed += 1
-        if ran.returncode:
+        missing, seed = missing - calls, seed + 1
+        if not calls:
             return
+
+
+def one_slice(kind: str, where: str, calls: int, seed: int) -> tuple[dict[str, int], list[str]]:
+    """How the calls ended, and what should not have been."""
+    words = {
+        "api": ["junk.py", "--calls", str(calls)],
+        "terminal": ["junk.py", "--terminal", "--calls", str(calls)],
+        "kills": ["kills.py", "--kind", where, "--kills", str(calls)],
+    }[kind]
+    command = [sys.executable, str(HERE / words[0]), *words[1:], "--seed", str(seed)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if ran.returncode:
+        return {}, [ran.stderr[-2000:]]
+    *told, last = ran.stdout.splitlines()
+    counts = json.loads(last)
+    failed = [name for name in counts if kind == "kills" and name not in ("kills", "rounds") and counts[name]]
+    return counts, [*told, *failed]
 
 
 def points(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -108,7 +116,7 @@ def count(logs: list[Path]) -> dict[str, Counter[str]]:
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = reader.add_subparsers(dest="what", required=True)
-    for kind in ("terminal", "kills", "points"):
+    for kind in ("api", "terminal", "kills", "points"):
         options = kinds.add_parser(kind)
         options.add_argument("--log", type=Path, required=True)
         options.add_argument("--calls", type=int, default=1000)

@@ -103,6 +103,8 @@ def attempt(words: list[str]) -> str:
         last = [line for line in text.splitlines() if line and not line.startswith("sandlab:")]
         place = [line.strip() for line in text.splitlines() if "/sandlab/" in line]
         return f"raw exit {code}: {last[-1][:150] if last else ''} {place[-1][-70:] if place else ''}"
+    if "MemoryError" in text:
+        return "raw more than 3 GB"
     if any(ord(letter) < 32 and letter not in "\n\t\r" for letter in text):
         return "raw control characters on the screen"
     return f"exit {code}"

@@ -77,6 +77,7 @@ def check(answer: dict[str, Any], whole: dict[str, Any], killed: bool) -> None:
     assert answer["metrics"] == whole["metrics"] and answer["figures"] == whole["figures"]
     assert answer["runs"] == 1 and answer["intact"], answer
     assert answer["index"] == whole["index"], answer
+    assert answer["status"] != 0 or answer["reused"], answer  # a run that ends well is there
     # Nothing finished is lost but the one that was being written, and nothing that was stored is computed twice.
     assert answer["kept"] >= answer["finished"] - 1, answer
     assert answer["reused"] or answer["jobs"]["cached"] == answer["kept"], answer

@@ -13,7 +13,7 @@ import sandlab as sl
 from sandlab.lab._store.store import Store
 from sandlab.learning.experiment import Experiment
 
-STUDIES = ("ngrams/stages", "dyck/balance", "markov/induction-heads", "markov/weight-tying")
+STUDIES = ("ngrams/stages", "dyck/balance", "automata/grid-attention", "markov/weight-tying")
 
 
 def smaller(value: Any) -> Any:
