@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import multiprocessing
 import resource
-import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ __all__ = ["TooSlow", "Workers"]
 
 _MEMORY = 6 * 2**30
 _PATIENCE = 10  # times the allowed processor time: a worker that waits for a busy machine is not at fault
-_START = 600.0
+_START, _AGAIN = 600.0, 2.0  # seconds for a worker to load; before another is tried
 
 
 class TooSlow(Exception):
@@ -36,24 +34,32 @@ class Workers:
         self.count, self.seconds, self.store = count, seconds, store
         self._free: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the last one used has the world at hand
         self._all: list[_Worker] = []
+        self._loading: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """One after the other: on two cores the pages keep one while workers load."""
         for _ in range(self.count):
-            with contextlib.suppress(EOFError, OSError):  # it died: the next question finds out and replaces it
-                await asyncio.to_thread(self._add().wait)
+            await self._load()
 
-    def _add(self) -> _Worker:
+    async def _load(self) -> None:
+        """A new worker; it is given questions once it is ready for them."""
         worker = _Worker(self.store)
         self._all.append(worker)
-        self._free.put_nowait(worker)
-        return worker
+        try:
+            await asyncio.wait_for(asyncio.to_thread(worker.pipe.recv), _START)
+        except (TimeoutError, EOFError, OSError):  # it died while it loaded
+            await asyncio.sleep(_AGAIN)
+            self._replace(worker)
+        else:
+            self._free.put_nowait(worker)
 
     async def ask(self, view: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
-        worker = await self._free.get()
         try:
-            await asyncio.wait_for(asyncio.to_thread(worker.wait), _START)
+            worker = await asyncio.wait_for(self._free.get(), _START)
+        except TimeoutError:
+            raise TooSlow("all workers are busy: try again later") from None
+        try:
             question = asyncio.to_thread(worker.ask, view, arguments, self.seconds)
             kind, answer = await asyncio.wait_for(question, _PATIENCE * self.seconds)
         except asyncio.CancelledError:  # the page has gone
@@ -71,7 +77,9 @@ class Workers:
         worker.kill()
         if worker in self._all:  # not when everything ends
             self._all.remove(worker)
-            self._add()
+            task = asyncio.create_task(self._load())
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
 
     def close(self) -> None:
         for worker in self._all:
@@ -85,15 +93,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, store), daemon=True, name="sandlab atlas worker")
         self.process.start()
-        self.ready, self.loading = False, threading.Lock()
         theirs.close()
-
-    def wait(self) -> None:
-        """Until the worker has loaded what it needs; that is not part of a question's time."""
-        with self.loading:
-            if not self.ready:
-                self.pipe.recv()
-                self.ready = True
 
     def ask(self, view: str, arguments: dict[str, Any], seconds: int) -> tuple[str, Any]:
         self.pipe.send((view, arguments, seconds))

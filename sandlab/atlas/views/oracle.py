@@ -155,5 +155,14 @@ def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Json:
     batch = made.sample(8, rng=rng(0))
     same = batch.targets.shape == batch.inputs.shape and made.outputs <= len(letters)
     follows = same and bool(((batch.targets == batch.inputs.roll(-1, 1)) | ~batch.mask)[:, :-1].all())
-    answers = letters[: made.outputs] if follows else [str(index) for index in range(made.outputs)]
-    return {"letters": letters, "answers": answers, "follows": follows}
+    return {"letters": letters, "answers": letters[: made.outputs] if follows else _answers(made), "follows": follows}
+
+
+def _answers(made: Any) -> list[str]:
+    """Names of what is predicted, where that is not the next letter: states, letters under a mask, or numbers."""
+    states = list(getattr(made, "names_of_states", ()))
+    if len(states) == made.outputs:
+        return states
+    if made.outputs == len(made.letters) or (hasattr(made, "mask_token") and made.outputs < len(made.letters)):
+        return list(made.letters)[: made.outputs]
+    return [str(index) for index in range(made.outputs)]

@@ -73,11 +73,12 @@ function decomposition(components) {
 function arcs(weights, found) {
   const shift = weights.length - found.word.length, step = Math.max(20, Math.min(44, 560 / found.word.length)), pad = Math.min(14, step); // a scan begins with padding
   const x = (index) => 10 + (index < shift ? pad * (index + 0.5) : pad * shift + step * (index - shift + 0.5)), width = 20 + pad * shift + step * found.word.length;
-  const long = d3.max(found.word, (each) => found.letters[each].length) > 2, below = long ? 48 : 18, height = 70 + below, foot = height - below;
+  const long = d3.max(found.word, (each) => found.letters[each].length) > 2, below = long ? 48 : 18, lifted = (far) => 14 + Math.min(52, far / 5);
+  const farthest = d3.max(weights, (row, query) => d3.max(row, (weight, key) => (weight < 0.04 ? 0 : Math.abs(x(query) - x(key))))), foot = Math.max(26, 0.75 * lifted(farthest) + 8), height = foot + below;
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("role", "img").attr("aria-label", "attention arcs");
   weights.forEach((row, query) => row.forEach((weight, key) => {
     if (weight < 0.04) return;
-    const far = Math.abs(x(query) - x(key)), lift = 14 + Math.min(52, far / 5), loop = Math.min(13, pad);
+    const far = Math.abs(x(query) - x(key)), lift = lifted(far), loop = Math.min(13, pad);
     const path = query === key ? `M${x(key)},${foot}c${-loop},${-22} ${loop},${-22} 0,0` : `M${x(key)},${foot}C${x(key)},${foot - lift} ${x(query)},${foot - lift} ${x(query)},${foot}`;
     svg.append("path").attr("d", path).attr("fill", "none").attr("stroke", key < shift ? "#8a8d91" : colour(found.word[key - shift]))
       .attr("stroke-opacity", Math.min(1, weight)).attr("stroke-width", 2).append("title").text(`position ${query + 1 - shift} reads ${key + 1 - shift}: ${weight.toFixed(3)}`);

@@ -2,6 +2,7 @@
 import { ask, choose, code, element, go, later, main, pause, told, view } from "../base.js";
 
 const KINDS = ["all", "near the edge", "quick", "full", "with the source's number", "stale", "reduced"];
+const RUNS = { quick: "quick run", full: "full run", null: "null run, where there is nothing to find" };
 const FIRST = 60, MORE = 120; // rows drawn at once, and then between one frame and the next
 const digits = (value, count) => String(Number(value.toPrecision(count)));
 
@@ -75,19 +76,21 @@ function nearEdge(each) {
 }
 
 function claimRow(each, open, opening) {
-  const more = element("div", {});
+  const more = element("div", { class: "more" });
   const show = told(async () => {
     const found = await view("history", { claim: each.id });
-    const picture = (figure) => element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}` });
+    const picture = (figure) => element("figure", {}, element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`), element("div", { class: "wide" },
+      element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}` })));
+    const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1), figures = found.figures.toSorted((a, b) => rank(a) - rank(b));
     const date = (when) => new Date(1000 * when).toISOString().slice(0, 10), round = (value) => digits(value, 4);
-    const past = found.history.map((entry) => element("tr", {}, element("td", {}, date(entry.date ?? 0)), element("td", {}, entry.preset ?? ""), element("td", { class: entry.verdict }, entry.verdict), element("td", { class: "mono" }, entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`)));
+    const past = found.history.map((entry) => element("tr", {}, element("td", {}, date(entry.date ?? 0)), element("td", {}, RUNS[entry.preset] ?? entry.preset ?? ""), element("td", { class: entry.verdict }, entry.verdict), element("td", { class: "mono" }, entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`)));
     more.replaceChildren(element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`), element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : ""}.`),
-      ...found.figures.slice(0, 4).map(picture), element("table", { class: "past" }, ...past), element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")), code(`sl.run("${each.study}")`));
+      ...figures.slice(0, 4).map(picture), element("div", { class: "wide" }, element("table", { class: "past" }, ...past)), element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")), code(`sl.run("${each.study}")`));
   });
   const toggle = () => { if (more.childNodes.length) { more.replaceChildren(); opening(""); } else { opening(each.id); show(); } };
   if (open) show();
   return element("article", { class: "claim", "data-claim": each.id }, element("div", {}, element("div", {}, element("span", { class: `verdict ${each.verdict}` }, each.verdict), " ", element("strong", {}, each.statement)),
-    element("div", { class: "muted mono" }, each.id, element("br"), `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`, each.verdict === "fails" && !each.expected && [element("br"), "expected to fail: the source is corrected here"]), element("button", { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` }, "History and figures"), more), axisOf(each));
+    element("div", { class: "muted mono" }, each.id, element("br"), `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`, each.verdict === "fails" && !each.expected && [element("br"), "expected to fail: the source is corrected here"]), element("button", { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` }, "History and figures")), axisOf(each), more);
 }
 
 function shape(name, facts, text) {

@@ -30,7 +30,7 @@ function game(state, extra, change) {
 async function walkTab(body, state) {
   const algorithm = choose("algorithm", ALGORITHMS, state.algorithm ?? "vgb");
   let run = Number(state.run ?? 1), film, at = 0, playing = false;
-  const stage = element("div", { id: "stage" }), line = element("p", { id: "moment", class: "lead", "aria-live": "off" }), facts = element("p", { class: "muted" }), python = element("div", {});
+  const stage = element("div", { id: "stage", class: "wide" }), line = element("p", { id: "moment", class: "lead", "aria-live": "off" }), facts = element("p", { class: "muted" }), python = element("div", {});
   const time = element("input", { id: "moment-at", type: "range", min: 0, max: 0, value: 0, "aria-label": "Moment of the walk" });
   const play = element("button", { class: "main", onclick: () => (playing ? halt() : roll()) }, "Play");
   const halt = () => { playing = false; play.textContent = "Play"; };
@@ -38,7 +38,7 @@ async function walkTab(body, state) {
     at = moment; time.value = moment;
     const each = film.moments[moment], word = each.string.map((token) => film.letters[token]).join("");
     line.textContent = `${moment}: ${WORDS[each.kind] ?? each.kind}${each.kind ? `, now “${word}”` : ""}`;
-    stage.replaceChildren(treeOf(film, moment));
+    stage.replaceChildren(treeOf(film, moment, stage.clientWidth));
   }
   async function roll() {
     if (at >= film.moments.length - 1) show(0);
@@ -64,8 +64,8 @@ async function walkTab(body, state) {
   await load(values(), Number(state.at ?? 0));
 }
 
-function treeOf(film, moment) {
-  const arity = film.letters.length, width = 760, height = 70 + 58 * film.depth, key = (string) => string.join("");
+function treeOf(film, moment, room) {
+  const arity = film.letters.length, width = Math.max(Math.min(room || 760, 960), Math.min(760, 12 * arity ** film.depth)), height = 70 + 58 * film.depth, key = (string) => string.join("");
   const x = (string) => { const place = string.reduce((sum, token) => arity * sum + token, 0); return 14 + ((width - 28) * (place + 0.5)) / arity ** string.length; }, y = (level) => 26 + 58 * level;
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height - 20}`).attr("width", width).attr("class", "tree").attr("role", "img").attr("aria-label", `tree of prefixes at moment ${moment}`);
   const nodes = []; const grow = (string) => { nodes.push(string); if (string.length < film.depth) for (let token = 0; token < arity; token += 1) grow([...string, token]); }; grow([]);

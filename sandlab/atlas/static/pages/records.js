@@ -4,6 +4,7 @@ import { follow } from "./training.js";
 
 const ORDER = ["fails", "inconclusive", "corrected", "holds", "covered", "open"];
 const MEANING = { holds: "claims hold", fails: "a claim fails", inconclusive: "inconclusive", corrected: "printed wrong, corrected here", covered: "built, nothing to judge", open: "open" };
+const title = (chapter) => { const words = chapter.replace(/^\d+-/, "").replaceAll("-", " "); return (words[0].toUpperCase() + words.slice(1)).replace(/^Nce\b/, "NCE").replace(/^Cot\b/, "CoT"); };
 const worst = (row) => (row.verdicts.length ? ["fails", "inconclusive", "corrected", "holds"].find((each) => row.verdicts.includes(each)) ?? "open" : row.places.length ? "covered" : "open");
 
 export async function sourcesPage(state) {
@@ -20,7 +21,7 @@ export async function sourcesPage(state) {
   const tile = (row) => element("button", { class: `tile ${row.worst}`, title: `${row.id}: ${MEANING[row.worst]}`, "aria-label": `${row.id}: ${MEANING[row.worst]}`, onclick: () => show(row) });
   main.replaceChildren(element("h2", {}, `${rows.length} definitions, theorems and experiments of the sources`),
     element("p", { class: "legend" }, ...ORDER.map((each) => element("span", {}, element("i", { class: `tile ${each}` }), `${MEANING[each]}: ${tally.get(each)?.length ?? 0}`))),
-    element("div", { class: "columns map" }, element("div", {}, ...[...chapters].map(([chapter, inside]) => element("section", { class: "source" }, element("h3", {}, chapter, element("span", { class: "muted" }, ` ${inside.length}`)), element("div", { class: "tiles" }, ...inside.map(tile)))), ...erratumSections(errata, detail)), detail), code("sandlab coverage", "at the terminal"));
+    element("div", { class: "columns map" }, element("div", {}, ...[...chapters].map(([chapter, inside]) => element("section", { class: "source" }, element("h3", {}, title(chapter), element("span", { class: "muted" }, ` ${inside.length}`)), element("div", { class: "tiles" }, ...inside.map(tile)))), ...erratumSections(errata, detail)), detail), code("sandlab coverage", "at the terminal"));
   const chosen = marked.find((row) => row.id === state.id && (!state.chapter || row.chapter === state.chapter));
   if (chosen) show(chosen); else detail.replaceChildren(panel("", element("p", { class: "muted" }, "Choose a tile to see where it lives and what was found.")));
 }
@@ -43,8 +44,8 @@ export async function cardsPage() {
   const rows = cards.flatMap((card) => card.rows.map((row) => ({ ...row, label: `${row.task}: ${row.test}`, model: `${card.model} (${card.size})` })));
   const names = [...new Set(rows.map((row) => row.label))], models = [...new Set(rows.map((row) => row.model))];
   const picture = plot("scores of the architectures", { width: 320 + 90 * models.length, height: 110 + 24 * names.length, marginLeft: 230, marginRight: 60, marginTop: 80, x: { axis: "top", label: null, domain: models, tickRotate: -35 }, y: { domain: names, label: null },
-    color: { scheme: "cividis", domain: [0, 1], legend: true, label: "score (0 guessing, 1 optimum)" }, marks: [Plot.cell(rows, { x: "model", y: "label", fill: "score", inset: 1 }), Plot.text(rows, { x: "model", y: "label", text: (row) => row.score.toFixed(2), fill: (row) => (row.score < 0.55 ? "white" : "black") })] });
-  main.replaceChildren(element("h2", {}, "Stress cards of the built-in architectures"), panel("", element("div", { class: "wide" }, picture), code("sandlab card --help", "at the terminal")));
+    color: { scheme: "cividis", domain: [0, 1], legend: true, marginLeft: 12, label: "score (0 guessing, 1 optimum)" }, marks: [Plot.cell(rows, { x: "model", y: "label", fill: "score", inset: 1 }), Plot.text(rows, { x: "model", y: "label", text: (row) => row.score.toFixed(2), fill: (row) => (row.score < 0.55 ? "white" : "black") })] });
+  main.replaceChildren(element("h2", {}, "Stress cards of the built-in architectures"), panel("", element("div", { class: "wide cards" }, picture), code("sandlab card --help", "at the terminal")));
 }
 
 export async function labPage(state) {

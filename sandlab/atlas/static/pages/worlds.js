@@ -15,7 +15,7 @@ export async function worldsPage(state) {
     const found = worlds.filter((each) => `${each.name} ${each.summary} ${each.chapter}`.toLowerCase().includes(wanted));
     count.textContent = `${found.length} worlds`;
     list.replaceChildren(...found.map((each) => element("a", { class: "panel", href: `#/world?name=${encodeURIComponent(each.name)}` },
-      element("strong", {}, each.name), element("span", { class: "tag" }, each.chapter), element("div", { class: "muted" }, each.summary))));
+      element("div", { class: "head" }, element("strong", {}, each.name), element("span", { class: "tag" }, each.chapter)), element("div", { class: "muted" }, each.summary))));
   }
   search.addEventListener("input", fill);
   fill();
@@ -45,7 +45,7 @@ function partsOf(facts, name, now, fresh) {
   const [first, ...rest] = facts.text.split("\n");
   const about = panel("", element("p", { class: "lead" }, first), rest.length > 1 && element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())), code(facts.code));
   if (!facts.tokens) return [about, panel(`${facts.points.length} examples`, pointsOf(facts))];
-  return [about, examplesPanel(facts, fresh), typingPanel(facts, name, now), gamePanel(facts, name, now.settings)];
+  return [about, typingPanel(facts, name, now), examplesPanel(facts, fresh), gamePanel(facts, name, now.settings)];
 }
 
 // Examples that are numbers: a histogram of one coordinate, or two of them as dots; coloured by their answers.
