@@ -13,6 +13,10 @@ is larger; the table of this study also shows the averages for labels shifted by
 
 The caption's order (same word above same topic) does not hold in four of the five printed rows; what holds in all of
 them is same topic above different topics, and this is what is asked here. SGD needs many more steps: full only.
+
+**What was learnt** (full, 10 seeds, one H200, 2026-11-16). With Adam a word attends 2.4 to 3.4 times as much to its own
+topic as to another, in stage 2 alone 3.9 times. SGD at 0.01 and 0.03 leaves attention uniform after 50,000 steps. With
+shifted labels the printed average within topics is met; the one between topics is 0.0063 where 0.0069 is printed.
 """
 
 from __future__ import annotations

@@ -150,9 +150,11 @@ def values_rank(results: Results) -> np.ndarray:
 def values_calibrated(results: Results) -> np.ndarray:
     """It is calibrated: values are probabilities.
 
-    Mean gap between value and share that ended well, by tenths of the value, mean over tasks.
+    Mean gap between value and share that ended well, by tenths of the value, mean over tasks; 1 where fewer than one
+    string in a hundred ends well, which any value near 0 foretells.
     """
-    return results.over_tasks([[curve.calibration for curve in curves] for curves in results.curves.values()])
+    gaps = [[c.calibration if c.success > 0.01 else 1.0 for c in curves] for curves in results.curves.values()]
+    return results.over_tasks(gaps)
 
 
 @study.claim(Mean(above=0.0), source=WALKS, at="experiments", paper="better at equal cost")

@@ -5,6 +5,10 @@ nearly every feature has one neuron of its own. Preset (b), ϱ = ½ and a long s
 is nearly complete, and the ratio V(g)/V(y) comes to C_α = 5/4 for three points, which the conserved sums force;
 features are then shared by several neurons. The asymptotic initialisation is not small at this d, so σ_0 = 0.02 and μ
 = 0.05 are set.
+
+**What was learnt** (full, 8 seeds, 2026-11-16). With preset (a) 64 % of the features have exactly one neuron (57 to
+70 %), fewer than the 70 % asked for; the others are shared by two or more. Every feature is learnt, in the predicted
+order (correlation 0.95).
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ def collect(settings: dyck.Settings, lab: Lab) -> Results:
     return Results(prefixes, table(models.measure(dyck.vary_quota, "backtracking from error-inducing prefixes")))
 
 
-@study.claim(Mean(above=0.0), source=THESIS, at="Tables 3.2 and 3.4", paper="0.108 to 0.412")
+@study.claim(Mean(above=0.1), source=THESIS, at="Tables 3.2 and 3.4", paper="0.108 to 0.412")
 def needed(results: Results) -> np.ndarray:
-    """From the rejected strings, sampling without backtracking is right less often than with it, at every quota and
-    stride.
+    """From the rejected strings, sampling without backtracking is right clearly less often than with it, at every
+    quota and stride.
 
     Accuracy with minus without backtracking (nucleus 0.9), smallest over quotas and strides.
     """

@@ -133,11 +133,11 @@ def quota_before(results: Results) -> list[bool]:
 
 @study.claim(Share(above=0.9), source=THESIS, at="Figure 3.2", paper="all rows shown, with probabilities 0.52 to 0.998")
 def confident(results: Results) -> list[bool]:
-    """The wrong token is the model's most probable one.
+    """The model is sure of the wrong token.
 
-    Share of errors whose token is the most probable.
+    Share of errors whose token is more probable than all others together.
     """
-    return [mistake.token == mistake.best for mistake in results.after] or [False]
+    return [mistake.probability > 0.5 for mistake in results.after] or [False]
 
 
 @study.table

@@ -1,4 +1,4 @@
-"""The model's last layer tells its errors apart: they form clusters and a linear probe finds them.
+"""A linear probe finds the model's errors in its last layer; clusters of errors need no training.
 
 What the last layer looks like at the first wrong token of a completion, compared with correct prefixes of equal length.
 
@@ -41,7 +41,7 @@ LENGTHS, WORDS = range(25, dyck.LENGTH + 1), 500  # prefixes on which false alar
 
 study = Study(
     "verifier/representations",
-    title="The model's last layer tells its errors apart: they form clusters and a linear probe finds them",
+    title="A linear probe finds the model's errors in its last layer; clusters of errors need no training",
     source=QUERIES,
     at=f"Dyck experiments ({THESIS}, §3.2.1.2 and Figure 3.1)",
     **dyck.PRESETS,
@@ -134,9 +134,14 @@ def linear(results: Results) -> np.ndarray:
     return results.probes["linear"]
 
 
-@study.claim(Mean(above=0.0), source=THESIS, at="Figure 3.1")
+@study.claim(
+    Mean(above=0.24),
+    source=THESIS,
+    at="Figure 3.1",
+    note="untrained models reach 0.13 (at most 0.24): the bound was chosen with that at hand",
+)
 def clusters(results: Results) -> list[float]:
-    """In a two-dimensional picture the errors lie closer together than the same number of random points.
+    """In a two-dimensional picture the errors lie closer together than random points do, and than in untrained models.
 
     Silhouette of the errors minus its mean under shuffled labellings, for each model.
     """

@@ -158,7 +158,7 @@ def quota(sign: float) -> dict[str, np.ndarray]:
     """The published accuracies, or their opposite; fewer backtracks with longer strides, or more."""
     found = {}
     for cell, accuracy in dyck.WITH_VERIFIER.items():
-        found |= {f"accuracy {cell}": models(0.6 + sign * (accuracy - 0.6)), f"without {cell}": models(0.4)}
+        found |= {f"accuracy {cell}": models(0.6 + sign * (accuracy - 0.6)), f"without {cell}": models(0.3)}
         found |= {f"backtracks {cell}": models(500 - sign * 20 * int(cell[2])), f"greedy {cell}": models(0.4)}
     return found
 
@@ -181,7 +181,7 @@ def test_claims_of_dyck_no_argmax() -> None:
 
 def test_claims_of_remaining_errors() -> None:
     closing = remaining_errors.Mistake(remaining_errors.CLOSING, "^([", ")", 0.9, ")", 0.9, 0)
-    other = replace(closing, kind=0, token="(", quota_left=3)
+    other = replace(closing, kind=0, token="(", probability=0.2, quota_left=3)
     good, bad = (remaining_errors.Results([each] * 60, [each] * 60) for each in (closing, other))
     check(remaining_errors.study, good, bad, remaining_errors.Results([], []))
 
