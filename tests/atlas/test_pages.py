@@ -108,7 +108,7 @@ def test_typing_a_word_shows_the_oracles_law_and_the_address_can_be_shared(
     tokens = world.read_text("^([").unsqueeze(0)
     truth = world.oracle(sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))[0, -1].exp()
     assert max(abs(a - b) for a, b in zip(law, truth.tolist())) < 1e-5
-    under = page.locator("#typed ~ div .letters small").all_inner_texts()
+    under = page.locator("#typed ~ .letters small").all_inner_texts()
     assert under == ["0", "1", "2"] and page.inner_text("#verdict") == "A word of the language."
     other = browser.new_page()
     other.goto(page.url)
@@ -117,6 +117,25 @@ def test_typing_a_word_shows_the_oracles_law_and_the_address_can_be_shared(
     other.close()
     page.fill("#typed", "x")
     page.wait_for_function("() => document.querySelector('#said').textContent.includes('no letter')")
+
+
+def test_the_keyboard_reaches_the_page_and_chooses_letters(page: Any, address: str) -> None:
+    visit(page, address, "world?name=dyck&text=%5E%28%5B%28")
+    page.wait_for_function("() => document.querySelector('#law')?.dataset.letters === '4'")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # skips the header, and stays on the page
+    assert page.evaluate("() => document.activeElement.id") == "main" and "name=dyck" in page.url
+    page.focus("#typed")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    law = page.evaluate("() => JSON.parse(document.querySelector('#law').textContent)")
+    world = sl.worlds.Dyck()
+    tokens = world.read_text("^([(").unsqueeze(0)
+    truth = world.oracle(sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool)))[0, 1].exp()
+    assert max(abs(a - b) for a, b in zip(law, truth.tolist())) < 1e-5
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.tagName") == "SUMMARY"  # one letter is a stop, not each
 
 
 def test_a_slider_changes_the_world_and_back_goes_back(page: Any, address: str) -> None:
@@ -129,9 +148,13 @@ def test_a_slider_changes_the_world_and_back_goes_back(page: Any, address: str) 
     for _ in range(6):  # the keyboard stays in the slider while the page is drawn anew
         page.keyboard.press("ArrowRight")
     # Nine letters are read; the tenth is the answer to the last.
-    page.wait_for_function("() => document.querySelector('.letters').children.length === 9")
+    page.wait_for_function("() => document.querySelector('.example .letters').children.length === 9")
     world = sl.worlds.FlipFlop(length=10)
-    shown = page.locator(".letters >> nth=0").locator("span").evaluate_all("all => all.map(e => e.firstChild.data)")
+    shown = (
+        page.locator(".example .letters >> nth=0")
+        .locator("span")
+        .evaluate_all("all => all.map(e => e.firstChild.data)")
+    )
     assert "".join(shown) == world.render(world.sample(8, rng=sl.rng(0)).inputs[0])
     page.go_back()
     page.wait_for_selector("input[type=search]")

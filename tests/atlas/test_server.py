@@ -80,6 +80,22 @@ def test_a_typed_text_is_judged_and_its_hidden_states_shown(
     assert found["membership"] == membership and found["hidden"] == hidden
 
 
+@pytest.mark.parametrize(
+    ("world", "answers"),
+    [
+        ("lego", ["x0", "_"]),  # answers are letters
+        ("symmetric-group", ["1234", "4321"]),  # states by their names
+        ("ising", ["-", "+"]),  # what a mask may hide
+        ("flip-flop-transduction", ["0", "1"]),  # neither: numbers
+    ],
+)
+def test_what_is_predicted_has_its_name(world: str, answers: list[str]) -> None:
+    from sandlab.atlas.views.oracle import world as view
+
+    found = view(world)["answers"]
+    assert [found[0], found[-1]] == answers
+
+
 def test_an_oracle_that_is_told_the_answers_says_nothing_about_a_text() -> None:
     from sandlab.atlas.views.oracle import predict, world
 

@@ -31,4 +31,5 @@ async function open() {
   }
 }
 window.addEventListener("hashchange", open);
+document.querySelector("a.skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); }); // the address is the page's
 open().then(() => setTimeout(drawing, 300)); // ready for the next page

@@ -65,9 +65,9 @@ async function walkTab(body, state) {
 }
 
 function treeOf(film, moment, room) {
-  const arity = film.letters.length, width = Math.max(Math.min(room || 760, 960), Math.min(760, 12 * arity ** film.depth)), height = 70 + 58 * film.depth, key = (string) => string.join("");
+  const arity = film.letters.length, fits = Math.min(room || 760, 960), width = Math.max(fits, Math.min(760, 12 * arity ** film.depth)), height = 70 + 58 * film.depth, key = (string) => string.join("");
   const x = (string) => { const place = string.reduce((sum, token) => arity * sum + token, 0); return 14 + ((width - 28) * (place + 0.5)) / arity ** string.length; }, y = (level) => 26 + 58 * level;
-  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height - 20}`).attr("width", width).attr("class", "tree").attr("role", "img").attr("aria-label", `tree of prefixes at moment ${moment}`);
+  const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height - 20}`).attr("width", width).attr("class", width > fits ? "tree broad" : "tree").attr("role", "img").attr("aria-label", `tree of prefixes at moment ${moment}`);
   const nodes = []; const grow = (string) => { nodes.push(string); if (string.length < film.depth) for (let token = 0; token < arity; token += 1) grow([...string, token]); }; grow([]);
   const number = (string) => string.reduce((sum, token) => arity * sum + token, 0), value = (string) => film.values[string.length][number(string)];
   const seen = new Map(), gone = new Map(); // how often visited; when last taken back

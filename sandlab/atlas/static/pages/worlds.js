@@ -87,26 +87,39 @@ function typingPanel(facts, name, now) {
   if (facts.letters.some((each) => each.includes(" "))) return panel("Type your own", element("p", { class: "muted" }, "The letters of this world contain spaces: its strings are drawn, not typed."));
   const start = now.text ?? joined(facts.rows[0].slice(0, facts.typed), facts.letters);
   const input = element("input", { id: "typed", type: "text", value: start, spellcheck: "false", autocomplete: "off" });
-  const word = element("div", {}), under = element("p", { class: "muted" }), bars = element("div", {}), verdict = element("p", { id: "verdict" }), python = element("div", {});
-  let found, at;
+  const word = element("div", { class: "letters" }), under = element("p", { class: "muted" }), bars = element("div", {}), verdict = element("p", { id: "verdict" }), python = element("div", {});
+  let found, at, drawn = [];
+  // Letters that have not changed stay where they are: a long text costs no more to type than a short one.
+  function write() {
+    const lanes = Object.values(found.hidden), keys = found.row.map((token, index) => [found.letters[token], ...lanes.map((values) => values[index])].join(" "));
+    const same = keys.findIndex((key, index) => key !== drawn[index]), kept = same < 0 ? keys.length : same;
+    const rest = Object.fromEntries(Object.entries(found.hidden).map(([name, values]) => [name, values.slice(kept)]));
+    [...word.children].slice(kept).forEach((each) => each.remove());
+    for (const each of [...letters(found.row.slice(kept), found.letters, rest).children]) { each.setAttribute("role", "button"); word.append(each); }
+    drawn = keys;
+  }
+  // One letter is in the order of the tab key; the arrow keys choose its neighbours.
+  function choose(index) {
+    for (const each of word.querySelectorAll(".now")) { each.className = ""; each.tabIndex = -1; }
+    at = Math.max(0, Math.min(index, word.children.length - 1));
+    word.children[at].className = "now"; word.children[at].tabIndex = 0;
+    bars.replaceChildren(...lawOf(found, at));
+  }
+  word.addEventListener("click", (event) => { const index = [...word.children].indexOf(event.target.closest("[role=button]")); if (index >= 0) { choose(index); word.children[at].focus(); } });
+  word.addEventListener("keydown", (event) => {
+    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: word.children.length - 1 }[event.key];
+    if (next != null) { event.preventDefault(); choose(next); word.children[at].focus(); }
+  });
   function show() {
-    word.replaceChildren(letters(found.row, found.letters, found.hidden));
-    [...word.firstChild.children].forEach((each, index) => {
-      each.setAttribute("role", "button"); each.tabIndex = 0;
-      each.className = index === at ? "now" : "";
-      const chosen = () => { at = index; show(); word.firstChild.children[index].focus(); };
-      each.addEventListener("click", chosen);
-      each.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chosen(); } });
-    });
+    write();
     const [text, kind] = MEMBERSHIP[found.membership] ?? ["", ""], lanes = Object.keys(found.hidden);
     verdict.textContent = text; verdict.className = kind;
     under.textContent = lanes.length ? `Under the letters: ${lanes.join(", then ")}.` : "";
     python.replaceChildren(code(found.code));
-    bars.replaceChildren(...lawOf(found, at));
+    choose(found.row.length - 1);
   }
   async function read() {
     found = await view("predict", { name, settings: JSON.stringify(now.settings), text: input.value });
-    at = found.row.length - 1;
     show();
   }
   const update = inTurn(told(read));
@@ -126,7 +139,7 @@ function lawOf(found, at) {
     marks: [Plot.barX(rows, { x: "p", y: "letter", fill: (r) => colour(r.index), rx: 2 }),
       Plot.text(rows, { x: "p", y: "letter", text: (r) => r.p.toFixed(3), dx: 5, textAnchor: "start", fill: "currentColor" }), Plot.ruleX([0])] });
   const list = element("span", { id: "law", class: "skip", "data-letters": found.row.length }, JSON.stringify(probs));
-  return [element("p", { class: "muted" }, found.probs.length < found.row.length ? "At the end of the text:" : `${found.follows ? "After" : "At"} letter ${at + 1} (choose another by a click):`), picture, list];
+  return [element("p", { class: "muted" }, found.probs.length < found.row.length ? "At the end of the text:" : `${found.follows ? "After" : "At"} letter ${at + 1} (choose another by a click or with the arrow keys):`), picture, list];
 }
 
 function gamePanel(facts, name, settings) {
