@@ -11,7 +11,8 @@ is a uniform block, 1 a diagonal).
 
 **What was learnt** (full, 10 seeds, one H200, 2026-11-16). All four patterns are those of the source: same-topic
 entries are 9 times as large as the others with SGD under either loss (the source's squared-loss panel: 10), and the
-squared loss with Adam ends at diagonality 0.88. With the cross-entropy and Adam blocks remain, with a diagonality of 0.22.
+squared loss with Adam ends at diagonality 0.88. With the cross-entropy and Adam blocks remain, with a
+diagonality of 0.22.
 """
 
 from __future__ import annotations
