@@ -139,7 +139,10 @@ def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool
     if request.method not in ("GET", "HEAD") or (private and not shared):
         given = request.headers.get("x-sandlab-token", "") or request.query_params.get("token", "")
         if not secrets.compare_digest(given.encode(), token.encode()):
-            return JSONResponse({"error": "a change needs the token of the page"}, 403)
+            return JSONResponse(
+                {"error": "a change needs the token of the page: if the server was started anew, load the page again"},
+                403,
+            )
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import resource
+import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,7 @@ class Workers:
 
     async def ask(self, view: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
-        try:
-            worker = await asyncio.wait_for(self._free.get(), _START)
-        except TimeoutError:
-            raise TooSlow("all workers are busy: try again later") from None
+        worker = await self._living()
         try:
             question = asyncio.to_thread(worker.ask, view, arguments, self.seconds)
             kind, answer = await asyncio.wait_for(question, _PATIENCE * self.seconds)
@@ -66,12 +64,31 @@ class Workers:
             self._replace(worker)
             raise
         except (TimeoutError, EOFError, OSError):
+            why = self._why(worker)
             self._replace(worker)
-            raise TooSlow(f"this takes more than {self.seconds} s or too much memory: choose smaller sizes") from None
+            raise TooSlow(why) from None
         self._free.put_nowait(worker)
         if kind == "answer":
             return dict(answer)
         raise BadInput(str(answer))
+
+    def _why(self, worker: _Worker) -> str:
+        """Why a worker gave no answer: it is still at it, has used its time, or was ended by the system."""
+        worker.process.join(0.2)
+        if worker.process.exitcode not in (None, -signal.SIGXCPU):
+            return "the system has ended this work, perhaps for lack of memory: try again, or choose smaller sizes"
+        return f"this takes more than {self.seconds} s: choose smaller sizes"
+
+    async def _living(self) -> _Worker:
+        """The next free worker; one that the system has ended meanwhile is replaced."""
+        while True:
+            try:
+                worker = await asyncio.wait_for(self._free.get(), _START)
+            except TimeoutError:
+                raise TooSlow("no worker is free: try again later") from None
+            if worker.process.is_alive():
+                return worker
+            self._replace(worker)
 
     def _replace(self, worker: _Worker) -> None:
         worker.kill()
@@ -109,7 +126,6 @@ class _Worker:
 def _serve(pipe: Connection, store: Path | None) -> None:
     """Answer questions until the pipe closes."""
     import os
-    import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"

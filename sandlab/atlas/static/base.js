@@ -17,16 +17,21 @@ export function element(name, attributes = {}, ...inside) {
   return made;
 }
 
+function unreached(problem) {
+  throw problem.name === "AbortError" ? problem : new Error("The server does not answer: is sandlab serve still running?");
+}
 export async function ask(path, options = {}) {
   const headers = { "X-Sandlab-Token": token, ...(options.body ? { "Content-Type": "application/json" } : {}) };
-  const answer = await fetch(path, { signal: leaving.signal, ...options, headers });
+  const answer = await fetch(path, { signal: leaving.signal, ...options, headers }).catch(unreached);
   const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (!answer.ok) throw new Error(found.error ?? `the server answered ${answer.status}`);
   return found;
 }
+// A picture is fetched without headers: where the page itself needs the token, so does its address.
+export const pictured = (path) => (new URLSearchParams(location.search).has("token") ? `${path}?token=${encodeURIComponent(token)}` : path);
 export const view = (name, parameters = {}) => ask(`/api/${name}?${new URLSearchParams(parameters)}`);
 export async function download(path, name) {
-  const answer = await fetch(path, { headers: { "X-Sandlab-Token": token } });
+  const answer = await fetch(path, { headers: { "X-Sandlab-Token": token } }).catch(unreached);
   if (!answer.ok) throw new Error((await answer.json()).error);
   const link = element("a", { href: URL.createObjectURL(await answer.blob()), download: name });
   link.click();
@@ -39,7 +44,7 @@ export function tell(problem) {
 }
 // Work that fails says so at the foot of the page.
 export const told = (call) => async (...given) => { try { tell(); return await call(...given); } catch (problem) { tell(problem); } };
-export function leave() { leaving.abort(); leaving = new AbortController(); tell(); }
+export function leave() { leaving.abort(); leaving = new AbortController(); clearTimeout(writing); writing = 0; tell(); }
 
 export function place() {
   const [page, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -48,8 +53,16 @@ export function place() {
 export function go(page, state, replace = false) {
   const kept = Object.fromEntries(Object.entries(state).filter(([, value]) => value !== "" && value != null));
   const hash = `#/${page}${Object.keys(kept).length ? `?${new URLSearchParams(kept)}` : ""}`;
-  if (replace) history.replaceState(null, "", hash);
-  else location.hash = hash;
+  if (!replace) { location.hash = hash; return; }
+  wanted = hash;
+  if (!writing) { write(); writing = setTimeout(settle, 200); }
+}
+// Browsers allow few changes of the address a second: those of a moving slider or a quick typist are gathered.
+let wanted = "", written = "", writing = 0;
+function write() { history.replaceState(null, "", wanted); written = location.hash; }
+function settle() {
+  writing = 0;
+  if (location.hash === written) write(); // not when a link was followed meanwhile
 }
 
 export const colour = (index) => PALETTE[index % PALETTE.length];

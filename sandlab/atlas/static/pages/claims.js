@@ -1,5 +1,5 @@
 // Claims: interval, bound and the source's number on one axis; filters, history, figures, and running it now.
-import { ask, choose, code, element, go, later, main, pause, told, view } from "../base.js";
+import { ask, choose, code, element, go, later, main, panel, pause, pictured, told, view } from "../base.js";
 
 const KINDS = ["all", "near the edge", "quick", "full", "with the source's number", "stale", "reduced"];
 const RUNS = { quick: "quick run", full: "full run", null: "null run, where there is nothing to find" };
@@ -8,6 +8,7 @@ const digits = (value, count) => String(Number(value.toPrecision(count)));
 
 export async function claimsPage(state) {
   const { claims } = await view("claims");
+  if (!claims.length) { main.replaceChildren(element("h2", {}, "Claims of the sources, judged"), panel("", element("p", {}, "No recorded run is here: they are part of a checkout of the repository. Judge a study yourself:"), element("pre", {}, "sandlab run markov/weight-tying"))); return; }
   const every = (name, values) => [["", `all ${name}`], ...values];
   const filter = { chapter: choose("chapter", every("chapters", [...new Set(claims.map((each) => each.chapter))].sort()), state.chapter),
     source: choose("source", every("sources", [...new Set(claims.map((each) => each.source))].sort().map((each) => [each, each.length > 60 ? `${each.slice(0, 58)}…` : each])), state.source),
@@ -80,7 +81,7 @@ function claimRow(each, open, opening) {
   const show = told(async () => {
     const found = await view("history", { claim: each.id });
     const picture = (figure) => element("figure", {}, element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`), element("div", { class: "wide" },
-      element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}` })));
+      element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: pictured(`/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}`) })));
     const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1), figures = found.figures.toSorted((a, b) => rank(a) - rank(b));
     const date = (when) => new Date(1000 * when).toISOString().slice(0, 10), round = (value) => digits(value, 4);
     const past = found.history.map((entry) => element("tr", {}, element("td", {}, date(entry.date ?? 0)), element("td", {}, RUNS[entry.preset] ?? entry.preset ?? ""), element("td", { class: entry.verdict }, entry.verdict), element("td", { class: "mono" }, entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`)));

@@ -1,5 +1,5 @@
 // Worlds: all of them; one with its settings, examples, the oracle on what is typed, and a game of guessing.
-import { ask, code, colour, element, go, inTurn, joined, later, letters, main, panel, plot, told, view } from "../base.js";
+import { ask, code, colour, element, go, inTurn, joined, letters, main, panel, plot, told, view } from "../base.js";
 
 const SHOWN = 72; // letters of an example
 const MEMBERSHIP = { word: ["A word of the language.", "holds"], beginning: ["No word of the language yet, but it can still become one.", "inconclusive"],
@@ -25,7 +25,7 @@ export async function worldsPage(state) {
 export async function worldPage(state) {
   const now = { settings: JSON.parse(state.settings ?? "{}"), seed: Number(state.seed ?? 0), text: state.text }, right = element("div", {});
   let asked = 0;
-  const soon = later(150, () => { remember(state.name, now); told(refresh)(); }); // a held key asks once
+  const soon = inTurn(told(refresh));
   // The settings stay where they are, with the keyboard in them; what depends on them is drawn anew.
   async function refresh() {
     const turn = asked += 1, facts = await view("world", { name: state.name, settings: JSON.stringify(now.settings), seed: now.seed, examples: 8 });
@@ -33,7 +33,7 @@ export async function worldPage(state) {
     return facts;
   }
   const facts = await refresh();
-  const controls = panel("Settings", ...facts.fields.map((field) => control(field, now.settings, (value) => { now.settings[field.name] = value; soon(); })));
+  const controls = panel("Settings", ...facts.fields.map((field) => control(field, now.settings, (value) => { now.settings[field.name] = value; remember(state.name, now); soon(); })));
   main.replaceChildren(element("h2", {}, element("a", { class: "back", href: "#/worlds" }, "Worlds"), " / ", facts.name), element("div", { class: "columns" }, controls, right));
 }
 
@@ -70,7 +70,7 @@ function control(field, settings, changed) {
   else if (field.kind === "float" && field.high == null) input = ranged(-Math.max(2, 4 * Math.abs(given)), Math.max(2, 4 * Math.abs(given)), "any");
   else input = element("input", { id, type: "text", value });
   input.addEventListener("input", () => { shown.textContent = field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value; });
-  input.addEventListener("change", () => changed(input.type === "range" && field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value));
+  input.addEventListener(input.type === "range" ? "input" : "change", () => changed(input.type === "range" && field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value));
   return element("div", { class: "field" }, element("label", { for: id }, field.name, input.type === "range" && shown), input);
 }
 
