@@ -3,7 +3,8 @@
 n triples of `hmm-canon` become a table of conditional frequencies, Jennrich's algorithm its factors, and these (O,
 T). The error falls like n^(−1/2) for each of the three tasks. Counts are streamed: memory does not depend on n. The
 references are the joint moments of three tokens and maximum likelihood (EM). Mixing the columns of O, or of T, with
-their mean makes them less distinct: the error grows as the smallest singular value falls.
+their mean makes them less distinct: the error grows as the smallest singular value falls. Where a sample is too small
+for a decomposition, its error is that of a model without structure (average tokens, uniform transitions).
 
 The null shuffles the three tokens of every triple independently (their joint becomes a product), which leaves nothing
 to decompose.
@@ -12,11 +13,13 @@ to decompose.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.errors import BadInput
 from sandlab.learning.hmm.recovery import parameter_error, recover_hmm
 from sandlab.learning.hmm.samples import conditional_table, expectation_maximisation, joint_moment_hmm
 from sandlab.random import rng
@@ -106,15 +109,37 @@ def estimate(job: Draw) -> np.ndarray:
     """Errors of every method on one sample."""
     settings, hmm = job.settings, model(job)
     counts, k = counted(job, hmm), settings.k
-    found = [
-        recover_hmm(conditional_table(counts, task), task, k, clean=True, sweeps=settings.sweeps) for task in shared.TWO
-    ]
+    found = [recovered(counts, task, settings) for task in shared.TWO]
     if not job.mix_emissions and not job.mix_transitions:
         start = np.random.default_rng(job.seed)
         em = expectation_maximisation(counts, k, start, settings.em, device=job.device).model
-        found += [(each.O, each.T) for each in (joint_moment_hmm(counts, k, sweeps=settings.sweeps), em)]
+        found += [from_moments(counts, settings), (em.O, em.T)]
     errors = [parameter_error(hmm, *each) for each in found]
     return np.array([[each.means_frobenius, each.transitions_frobenius] for each in errors])
+
+
+Parameters: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+def recovered(counts: np.ndarray, task: str, settings: Settings) -> Parameters:
+    try:
+        return recover_hmm(conditional_table(counts, task), task, settings.k, clean=True, sweeps=settings.sweeps)
+    except BadInput:
+        return without_structure(counts, settings.k)
+
+
+def from_moments(counts: np.ndarray, settings: Settings) -> Parameters:
+    try:
+        found = joint_moment_hmm(counts, settings.k, sweeps=settings.sweeps)
+    except BadInput:
+        return without_structure(counts, settings.k)
+    return found.O, found.T
+
+
+def without_structure(counts: np.ndarray, k: int) -> Parameters:
+    """What is left when noise hides the factors: every state writes the average token and forgets itself."""
+    average = counts.sum((1, 2)) / counts.sum()
+    return np.repeat(average[:, None], k, axis=1), np.full((k, k), 1 / k)
 
 
 @study.collect

@@ -71,3 +71,14 @@ def test_a_small_sample_runs_from_end_to_end() -> None:
         found = two_token_samples.study.run(each, LAB, "quick").results
         assert found.errors.shape == (3, 2, 5, 2)
         assert found.mixed.shape == (2, 4, 2, 3)
+
+
+def test_a_sample_too_small_for_a_decomposition_counts_as_a_model_without_structure() -> None:
+    counts = np.random.default_rng(0).poisson(3.0, size=(12, 12, 12)).astype(float)  # noise alone
+    settings = two_token_samples.Settings(d=12, k=8)
+    for emissions, transitions in (
+        two_token_samples.recovered(counts, "2x3|1", settings),
+        two_token_samples.from_moments(counts, settings),
+    ):
+        assert np.allclose(emissions, counts.sum((1, 2), keepdims=True)[:, 0] / counts.sum())
+        assert np.allclose(transitions, 1 / 8)
