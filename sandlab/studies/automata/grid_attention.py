@@ -198,7 +198,7 @@ def detector_share(results: Results) -> np.ndarray:
     return np.where(detects, results.late("score"), 0.0).max(1)
 
 
-@study.claim(Mean(above=0.05), at="Figures 6 and 17", presets=("full",))
+@study.claim(Mean(above=0.05), at="Figures 6 and 17")
 def both_walls(results: Results) -> np.ndarray:
     """There are such heads for each of the two walls.
 
@@ -209,7 +209,7 @@ def both_walls(results: Results) -> np.ndarray:
     return gains[:, -1] - gains[:, 0]
 
 
-@study.claim(Mean(below=0.2), at="Figure 17", presets=("full",))
+@study.claim(Mean(below=0.2), at="Figure 17")
 def reset(results: Results) -> np.ndarray:
     """What came before the wall is not attended to.
 

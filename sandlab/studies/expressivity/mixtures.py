@@ -178,5 +178,5 @@ def curves(results: Results) -> Figure:
             figures.band(axis, seen / 1000, accuracy, label=label)
         axis.set(xlabel="its sequences seen (thousands)", title=name, ylim=(0, 1.03))
     axes[0].set_ylabel("accuracy")
-    axes[0].legend(loc="lower right")
+    axes[0].legend(loc="center right")
     return figure

@@ -216,5 +216,6 @@ def attention(results: Results) -> Figure:
     axes[2].bar(positions[hit], weights[hit], color=figures.COLOURS[1], label=label)
     axes[2].bar(positions[~hit], weights[~hit], color=figures.COLOURS[6], label="elsewhere")
     axes[2].set(title="second layer, last query of one example", xlabel="key position", ylabel="attention")
-    axes[2].legend(fontsize=8)
+    axes[2].set_ylim(0, 1.25 * axes[2].get_ylim()[1])
+    axes[2].legend(fontsize=8, loc="upper left")
     return figure

@@ -232,7 +232,7 @@ def stages_of_4_gram(results: Results) -> list[bool]:
     return [len(each.found) >= 2 for each in results.fourgram.stages]
 
 
-@study.claim(Mean(below=-0.05), at="Figure 1", presets=("full",), id="4-gram-end")
+@study.claim(Mean(below=-0.05), at="Figure 1", id="4-gram-end")
 def end_of_4_gram(results: Results) -> np.ndarray:
     """It ends well below the trigram's loss.
 

@@ -252,14 +252,14 @@ def factor(results: Results) -> float:
     return float(results.bits["no backtracking"][-1, longest] / results.bits["first leaf"][-1, longest])
 
 
-@study.claim(Exact(above=1e-3), source="chi-square test")
-def simulation(results: Results) -> float:
+@study.claim(Mean(above=0.1), source="chi-square test", note="⅓ is expected; the bound is ours")
+def simulation(results: Results) -> np.ndarray:
     """Simulated strings of both algorithms have the computed distributions.
 
-    Smallest probability of the observed counts, times the number of tests (Bonferroni).
+    Smaller p-value of the two algorithms' chi-square tests, mean over ε and horizons.
     """
-    tests = results.bits["p-value"][~np.isnan(results.bits["p-value"])]
-    return float(tests.min() * 2 * len(tests))
+    tests: np.ndarray = results.bits["p-value"][~np.isnan(results.bits["p-value"])]
+    return tests
 
 
 @study.claim(Mean(above=0.0), source=f"{WALKS} ({THESIS}, §3.3); instance of our own")

@@ -259,13 +259,13 @@ def order(results: Results) -> np.ndarray:
     return results.solved["no backtracking"] - results.solved["first leaf"]
 
 
-@study.claim(Exact(above=1e-3), source="chi-square test")
-def simulation(results: Results) -> float:
+@study.claim(Mean(above=0.1), source="chi-square test", note="½ is expected; the bound is ours")
+def simulation(results: Results) -> np.ndarray:
     """The simulated walk has the computed distribution.
 
-    Smallest probability of the observed first leaves, times the number of instances (Bonferroni).
+    p-value of the chi-square test of the observed first leaves, mean over instances.
     """
-    return float(results.solved["p-value"].min() * len(results.solved["p-value"]))
+    return results.solved["p-value"]
 
 
 @study.table

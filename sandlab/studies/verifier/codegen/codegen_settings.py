@@ -10,7 +10,7 @@ themselves, hot and wide ones make errors. The table is sorted by accuracy like 
 distributions may do no more than repeat the greedy text and then tie with it.
 
 **What was learnt** (quick, 2026-11-16). The order of the grid is the published one where it is wide (cold against warm,
-narrow against wide at temperature 1.2); the lead of backtracking (0.02) is within the spread of three models. Queries
+narrow against wide at temperature 1.2); the lead of backtracking (0.05) is within the spread of three models. Queries
 of block best-of-n grow in proportion to n here (slope 1.00); published is 0.82.
 """
 
