@@ -46,6 +46,13 @@ def test_exact_claims_of_training_studies_are_about_things_that_are_not_drawn(na
 
 
 @pytest.mark.parametrize("name", STUDIES)
+def test_what_is_simulated_is_not_exact(name: str) -> None:
+    exact = [claim for claim in sl.get("studies", name).claims if isinstance(claim.relation, Exact)]
+    drawn = r"p-value|probability of the observed|mean over (seeds|draws)"
+    assert [claim.id for claim in exact if re.search(drawn, claim.quantity)] == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
 def test_presets_differ_and_claims_say_where_they_come_from(name: str) -> None:
     study = sl.get("studies", name)
     assert study.claims and study.text and study.figures

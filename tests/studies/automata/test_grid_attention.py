@@ -43,7 +43,7 @@ def test_heads_of_untrained_and_trained_models_are_measured() -> None:
     assert walk.metrics["score"].shape == (2, 5, 2, 2, 2) and walk.metrics["uniform"].shape == (2, 5, 2, 2)
     maps = walk.final["maps"].astype(float)
     assert maps.shape == (2, 2, 2, 32, 32) and np.allclose(maps.sum(-1), 1, atol=2e-3)
-    assert len(outcome.findings) == 3 and set(outcome.figures) == {"heads"} and len(outcome.tables["heads"]) == 8
+    assert len(outcome.findings) == 5 and set(outcome.figures) == {"heads"} and len(outcome.tables["heads"]) == 8
 
 
 def test_the_circuit_attends_to_both_walls() -> None:

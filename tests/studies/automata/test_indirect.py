@@ -21,11 +21,11 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 def test_claims_whose_tasks_were_not_chosen_are_left_out() -> None:
     outcome = study.run(tiny(Settings(QUICK.tasks[:1])), LAB)
     absent = {claim.split(".")[1] for claim in outcome.unmeasured}
-    assert absent == {"by-position", "by-letters", "counter", "car"}
+    assert absent == {"by-position", "by-letters", "counter", "counter-solved", "car"}
     assert {finding.claim.split(".")[1] for finding in outcome.findings} == {"walls", "lstm"}
 
 
 def test_a_small_run_measures_every_claim_and_draws() -> None:
     outcome = study.run(tiny(QUICK, seeds=1), LAB)
-    assert len(outcome.findings) == 6 and set(outcome.figures) == {"labels"}
+    assert len(outcome.findings) == 7 and set(outcome.figures) == {"labels"}
     assert [row["letters"] for row in outcome.tables["labels"]] == [24, 20, 20, 8, 8]

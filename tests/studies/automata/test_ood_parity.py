@@ -12,6 +12,9 @@ from stand_in import LAB
 from sandlab.studies.automata.ood_parity import PAD, PLAIN, QUICK, RECURRENT, Results, study
 from sandlab.studies.claims import NotMeasured
 
+UNSOLVED = {"more-ones", "more-ones-sharp", "counts", "fewer-ones", "fewer-ones-sharp", "few-worse-than-many"}
+"""Claims about models that solve parity in distribution."""
+
 
 def results(usual: float, shifted: float, other: float) -> Results:
     """The transformer at probabilities 0.05, ½, 0.95 and at 6 and 12 ones; the other models everywhere."""
@@ -37,13 +40,13 @@ def test_failures_are_counted_on_seeds_that_solve_parity() -> None:
 @pytest.mark.parametrize(
     ("ones", "counts", "left_out"),
     [
-        ((0.05, 0.5, 0.95), (6, 12), {"more-ones", "more-ones-sharp", "counts"}),
-        ((0.5,), (6, 12), {"more-ones", "more-ones-sharp", "counts"}),
-        ((0.05, 0.95), (), {"in-distribution", "more-ones", "more-ones-sharp", "counts"}),
+        ((0.05, 0.5, 0.95), (6, 12), UNSOLVED),
+        ((0.5,), (6, 12), UNSOLVED),
+        ((0.05, 0.95), (), {"in-distribution", *UNSOLVED}),
     ],
 )
 def test_claims_whose_tests_were_not_chosen_are_left_out(ones, counts, left_out) -> None:
     outcome = study.run(replace(tiny(QUICK), ones=ones, counts=counts), LAB)
     assert {claim.split(".")[1] for claim in outcome.unmeasured} == left_out
-    assert len(outcome.findings) == 6 - len(left_out) and set(outcome.figures) == {"frequencies and counts"}
+    assert len(outcome.findings) == 9 - len(left_out) and set(outcome.figures) == {"frequencies and counts"}
     assert len(outcome.tables["accuracy"]) == 3 * (len(ones) + len(counts))

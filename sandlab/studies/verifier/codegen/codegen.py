@@ -27,10 +27,10 @@ over models.
 What to look for: the trained verifier's bar beside plain sampling's, at hardly more queries, while the best of eight
 candidates costs eight times as much. The table of errors says what is repaired: mostly false results.
 
-**What was learnt.** The three models of the quick preset leave undecided whether backtracking gains anything. An earlier
-custom run with eight models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger the more
-errors the distribution makes, as in the source); its number of models had been raised after four and six were seen to
-leave them undecided, so it counts for less than its intervals said (`sandlab claims --history verifier/codegen.helps`).
+**What was learnt.** The three models of the quick preset leave open whether backtracking gains anything. An earlier
+custom run with eight models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger where
+the distribution makes more errors, as in the source); its number of models had been raised after four and six were seen
+to leave them open, so it counts for less than its intervals said (`sandlab claims --history verifier/codegen.helps`).
 The best of n candidates for each line is worse than sampling here and better in the source (n = 2): the probe of lines
 prefers lines that it has seen, and what repeats is not counted. That backtracking beats it therefore says little.
 

@@ -68,7 +68,9 @@ def beat_random(results: code.Cases) -> np.ndarray:
     return np.mean([results.accuracy(each) for each in by_layer(results)], axis=0) - results.accuracy(RANDOM)
 
 
-@study.claim(Mean(above=0.0), source=THESIS, at="Table 3.9", paper="0.650 − 0.660 (layer 11), the others 0.012 and more")
+@study.claim(
+    Mean(above=0.0), source=THESIS, at="Table 3.9", paper="0.650 − 0.660 (layer 11), the others 0.012 and more"
+)
 def every_layer(results: code.Cases) -> np.ndarray:
     """The verifier of every layer writes more than sampling alone.
 

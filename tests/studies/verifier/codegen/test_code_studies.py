@@ -78,11 +78,12 @@ def as_published(decoding: Decoding) -> float:
     accuracy = 0.01 if top_p == 0 else 0.1 + 0.3 * heat if heat < 1 else 0.66 if top_p < 1 else 0.5
     accuracy -= 0.06 if heat > 1 and top_p < 1 else 0.2 if heat > 1 else 0.0
     if decoding.candidates:
-        return accuracy - 0.02 * math.log2(decoding.candidates)
+        return accuracy + 0.04 - 0.02 * math.log2(decoding.candidates)
     if not decoding.quota:
         return accuracy - 0.05 * decoding.misleading
     accuracy += {"random": 0.0, "exact": 0.065, "trained": 0.06, "layer 0": 0.065}.get(decoding.verifier, 0.055)
     accuracy -= 0.03 * (decoding.threshold == 0.5) + 0.01 * (decoding.redo == "none") + 0.01 * (decoding.stride == 10)
+    accuracy -= 0.02 * (decoding.quota == 10 and decoding.verifier == "trained")
     return accuracy - 0.01 * decoding.misleading
 
 
