@@ -2,9 +2,10 @@
 
 What can be read off one weight matrix? Nothing: the same pruned matrix serves the identity and a swap.
 
-Left: spectral error of a pruned random pair of matrices against the number of random hidden units per input.
-Middle: the matrix that both functions share. Right: the matrices in which they differ. A seed whose random signs
-are unlucky can leave a large error, so medians are judged.
+First panel: spectral error of a pruned random pair of matrices against the number of random hidden units per input.
+Second: a given random transformer of four layers of one shape is masked into a target layer, and nothing is drawn
+again when that fails; success against width. Third: the matrix that both functions share. Then the matrices in which
+they differ. A seed whose random signs are unlucky can leave a large error, so medians are judged, or success counted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from sandlab import figures
+from sandlab.circuits.dyck.masks import apply_masks, find_masks, random_transformer
 from sandlab.circuits.dyck.pruning import (
     TheoryLayerWeights,
     layer_output,
@@ -25,12 +27,16 @@ from sandlab.circuits.dyck.pruning import (
     random_layer,
     shared_matrix,
 )
-from sandlab.studies.claims import Mean, Median
+from sandlab.errors import BadInput
+from sandlab.studies.claims import Mean, Median, Share
 from sandlab.studies.dyck._shared import SOURCE
 from sandlab.studies.study import Lab, Study
 
 COPIES = (4, 8, 12, 16, 20, 24)
 WIDTH, TARGET_WIDTH, POSITIONS, INPUTS = 48, 4, 8, 20
+UNITS = (8, 16, 32, 64, 96)
+"""Hidden units of the given transformer for each hidden unit of the target."""
+TARGET_HIDDEN, GOOD = 6, 0.05
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,18 @@ class Pruning:
 
 
 @dataclass(frozen=True)
+class MaskJob:
+    """One random transformer of each width, given once."""
+
+    seed: int
+
+
+@dataclass(frozen=True)
 class Results:
+    """masked: largest error of the masked transformer (draw, units), infinite where no masks exist."""
+
     seeds: list[Pruning]
+    masked: np.ndarray
 
     @property
     def linear_errors(self) -> Float[np.ndarray, "seed copies"]:
@@ -90,7 +106,26 @@ class Results:
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [PruneJob(seed, settings.size, settings.relu_copies) for seed in range(settings.seeds)]
-    return Results(lab.map(prune, jobs, label="pruned networks"))
+    pruned = lab.map(prune, jobs, label="pruned networks")
+    masks = [MaskJob(seed) for seed in range(4 * settings.seeds)]
+    return Results(pruned, np.stack(lab.map(mask_errors, masks, label="masked transformers")))
+
+
+def mask_errors(job: MaskJob) -> np.ndarray:
+    """Largest error of random transformers of four layers under masks for one target layer, by width."""
+    draw = np.random.default_rng([job.seed, 2])
+    target = random_layer(TARGET_WIDTH, 2, TARGET_HIDDEN, rng=draw)
+    return np.array([_mask_error(target, units, draw) for units in UNITS])
+
+
+def _mask_error(target: TheoryLayerWeights, units: int, draw: np.random.Generator) -> float:
+    hidden = units * TARGET_HIDDEN
+    given = random_transformer(4, width=WIDTH, attention=20 * TARGET_WIDTH, hidden=hidden, rng=draw)
+    try:
+        masks = find_masks(given, [target])
+    except BadInput:
+        return float("inf")
+    return _largest_error([target], apply_masks(given, masks), draw)
 
 
 def prune(job: PruneJob) -> Pruning:
@@ -169,6 +204,25 @@ def transformer(results: Results) -> list[float]:
     return [each.transformer for each in results.seeds]
 
 
+@study.claim(Share(above=0.5), at="Theorem 3", paper="with high probability")
+def given_transformer(results: Results) -> np.ndarray:
+    """A random transformer of 4L layers that is given, wide, and never drawn again can be masked into one of L layers.
+
+    Share of draws at the largest width whose masked outputs err by less than 0.05, one target layer, twenty inputs.
+    """
+    return results.masked[:, -1] < GOOD
+
+
+@study.claim(Mean(above=0.5), at="Theorem 3", paper="from 0 to 1 as the width grows")
+def width_decides(results: Results) -> np.ndarray:
+    """Whether that succeeds is a matter of width.
+
+    Success (error below 0.05) at the largest width minus success at the smallest, mean over draws.
+    """
+    good = results.masked < GOOD
+    return good[:, -1].astype(float) - good[:, 0]
+
+
 @study.claim(Median(below=0.05), at="Corollary 3")
 def same_matrix(results: Results) -> list[float]:
     """Two different functions can share a pruned matrix entry by entry.
@@ -181,11 +235,16 @@ def same_matrix(results: Results) -> list[float]:
 @study.figure
 def pruning(results: Results) -> Figure:
     example = results.seeds[0]
-    figure, axes = figures.new(columns=4, width=3.0, height=2.8)
+    figure, axes = figures.new(columns=5, width=2.8, height=2.8)
     figures.band(axes[0], COPIES, results.linear_errors)
     axes[0].set_yscale("log")
     axes[0].set(title="pruned linear map", xlabel="random units per input", ylabel="spectral error")
     titles = ("shared by both functions", "only in the identity", "only in the swap")
-    for axis, matrix, title in zip(axes[1:], (example.shared_matrix, *example.last_matrices), titles):
+    axes[1].plot(UNITS, (results.masked < GOOD).mean(0), marker="o")
+    axes[1].set(
+        title="given transformer, masked", xlabel="hidden units per target unit", ylabel="share with error < 0.05"
+    )
+    axes[1].set_ylim(-0.03, 1.03)
+    for axis, matrix, title in zip(axes[2:], (example.shared_matrix, *example.last_matrices), titles):
         figures.heatmap(axis, np.abs(matrix[:, :48]), title=title, x="hidden unit", y="output", bar=False)
     return figure

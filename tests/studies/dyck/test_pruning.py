@@ -5,13 +5,15 @@ from claim_cases import check
 from dyck_cases import measures_everything
 from stand_in import LAB
 
-from sandlab.studies.dyck.pruning import COPIES, Pruning, Results, Settings, study
+from sandlab.studies.dyck.pruning import COPIES, UNITS, Pruning, Results, Settings, study
 
 
 def results(slope: float, error: float) -> Results:
     matrix = np.zeros((4, 60))
     draws = [10 ** (slope * np.array(COPIES) + 0.01 * draw) for draw in range(8)]
-    return Results([Pruning(each, error, error, error, matrix, [matrix, matrix]) for each in draws])
+    masked = np.full((8, len(UNITS)), 0.5)
+    masked[:, -1] = error
+    return Results([Pruning(each, error, error, error, matrix, [matrix, matrix]) for each in draws], masked)
 
 
 def test_every_claim_can_hold_and_can_fail() -> None:
@@ -23,3 +25,5 @@ def test_a_small_run_measures_every_claim_and_errors_fall() -> None:
     measures_everything(study, outcome, "quick")
     errors = outcome.results.linear_errors
     assert bool((errors[:, -1] < 1e-2 * errors[:, 0]).all())
+    masked = outcome.results.masked
+    assert masked.shape == (8, len(UNITS)) and np.median(masked[:, -1]) < 0.1 * masked[:, 0].min()
