@@ -182,8 +182,8 @@ def test_claims_of_dyck_no_argmax() -> None:
 def test_claims_of_remaining_errors() -> None:
     closing = remaining_errors.Mistake(remaining_errors.CLOSING, "^([", ")", 0.9, ")", 0.9, 0)
     other = replace(closing, kind=0, token="(", probability=0.2, quota_left=3)
-    good, bad = (remaining_errors.Results([each] * 60, [each] * 60) for each in (closing, other))
-    check(remaining_errors.study, good, bad, remaining_errors.Results([], []))
+    good, bad = (remaining_errors.Results([[each] * 60] * 4, [[each] * 60] * 4) for each in (closing, other))
+    check(remaining_errors.study, good, bad, remaining_errors.Results([[]], [[]]))
 
 
 def test_claims_of_diversity() -> None:
