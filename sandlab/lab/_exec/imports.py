@@ -22,6 +22,7 @@ _LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.re
 class Source:
     """A module's text and syntax.
 
+    nodes        every node of the syntax
     definitions  name → the top-level statements that bind it
     aliases      name → the dotted name it was imported as, at the top or inside a function
     always       top-level statements that run for their effect and bind nothing by themselves
@@ -30,13 +31,14 @@ class Source:
     module: str
     text: str
     syntax: ast.Module
+    nodes: tuple[ast.AST, ...]
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     always: list[ast.stmt] = field(default_factory=list)
 
     def references(self, parts: Iterable[ast.AST] | None = None) -> set[str]:
         """Dotted names the parts (default: the whole file) refer to: `sl.worlds.Dyck` is "sandlab.worlds.Dyck"."""
-        nodes = [node for part in (parts if parts is not None else [self.syntax]) for node in ast.walk(part)]
+        nodes = self.nodes if parts is None else [node for part in parts for node in ast.walk(part)]
         found: set[str] = set()
         for node in nodes:
             if isinstance(node, ast.Attribute | ast.Name):
@@ -91,10 +93,11 @@ class Source:
         return [f"{room}.*" for room in KINDS.values()]
 
 
-def meaning(text: str) -> str:
+def meaning(text: str, nodes: Iterable[ast.AST] | None = None) -> str:
     """A source text without what cannot change a result: docstrings, annotations, comments, blank lines.
 
-    Spans are cut out of the text itself, so that every version of Python gives the same.
+    Spans are cut out of the text itself, so that every version of Python gives the same. `nodes` are those of its
+    syntax, where they are known already.
     """
     lines = text.encode().splitlines(keepends=True)
     starts = [0, *itertools.accumulate(len(line) for line in lines)]
@@ -102,7 +105,7 @@ def meaning(text: str) -> str:
     def offset(row: int, column: int) -> int:
         return starts[row - 1] + column
 
-    cuts = [(offset(*first), offset(*last)) for first, last in _idle_spans(text)]
+    cuts = [(offset(*first), offset(*last)) for first, last in _idle_spans(text, nodes)]
     data, kept, done = text.encode(), [], 0
     for first, last in sorted(cuts):
         kept.append(data[done : max(done, first)])
@@ -112,9 +115,9 @@ def meaning(text: str) -> str:
     return "\n".join(line.rstrip() for line in left.splitlines() if line.strip())
 
 
-def _idle_spans(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _idle_spans(text: str, nodes: Iterable[ast.AST] | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """(row, byte column) of the beginning and end of every docstring, annotation and comment."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes if nodes is not None else ast.walk(ast.parse(text)):
         found: list[ast.expr | ast.stmt | None] = [getattr(node, "returns", None), getattr(node, "annotation", None)]
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and body:
@@ -122,7 +125,8 @@ def _idle_spans(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         for each in found:
             if each is not None:
                 yield (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ()
+    for token in tokens:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             before = len(token.line[:column].encode())
@@ -132,7 +136,8 @@ def _idle_spans(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 @functools.cache
 def file_meaning(module: str, file: Path) -> str:
     """What counts of a whole file."""
-    return meaning(read_source(module, file).text)
+    source = read_source(module, file)
+    return meaning(source.text, source.nodes)
 
 
 @functools.cache
@@ -140,8 +145,9 @@ def read_source(module: str, file: Path) -> Source:
     """Parse a file. Read once per process: the text that counts is the one that was imported, not a later edit."""
     text = file.read_text(encoding="utf-8")
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    source = Source(f"{package}.", text, ast.parse(text))
-    for node in ast.walk(source.syntax):
+    syntax = ast.parse(text)
+    source = Source(f"{package}.", text, syntax, tuple(ast.walk(syntax)))
+    for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             source.aliases.update({alias: head for alias, _, head in _bound(node, source.module)})
     for part in source.syntax.body:

@@ -123,8 +123,14 @@ def closure(start: dict[str, Path], wanted: Iterable[str] = (), tree: _Tree | No
         module, file = waiting.pop()
         if module not in found:
             found[module] = file
-            waiting.extend(pair for name in file_references(module, file) for pair in _behind(tree, name))
+            waiting.extend(_needed(tree, module, file))
     return found
+
+
+@functools.cache
+def _needed(tree: _Tree, module: str, file: Path) -> tuple[tuple[str, Path], ...]:
+    """The modules that a file refers to."""
+    return tuple({pair for name in file_references(module, file) for pair in _behind(tree, name)})
 
 
 @functools.cache
@@ -140,6 +146,7 @@ def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> d
     return {**parts, module: _own_hash(module, name, classes)}
 
 
+@functools.cache
 def _part(module: str, file: Path) -> str:
     """Hash of a module that a job depends on, as a whole."""
     return _DOOR[module] if module in _DOOR else _hash([(module, file_meaning(module, file))])
@@ -254,8 +261,9 @@ def _file_of(module: str) -> Path | None:
 
 
 def _forget() -> None:
-    for cached in (_job_parts, _owners, _behind, read_source, file_meaning, file_references, package_version):
-        cached.cache_clear()
+    cached = (_job_parts, _needed, _part, _owners, _behind, read_source, file_meaning, file_references, package_version)
+    for each in cached:
+        each.cache_clear()
 
 
 def _texts(files: dict[str, Path]) -> list[tuple[str, str]]:
