@@ -1,4 +1,4 @@
-"""Stores from elsewhere: a run or a result of a job is changed somewhere, and sealed again with checksums that are right.
+"""Stores from elsewhere: a run or a result of a job is changed somewhere, and sealed again with right checksums.
 
     python tests/faults/hostile.py --stores 300
 

@@ -1,4 +1,4 @@
-"""The forms of a run's files. A store may come from elsewhere, with checksums that are right and contents that are not."""
+"""The forms of a run's files: a store may come from elsewhere, with right checksums and wrong contents."""
 
 from __future__ import annotations
 
