@@ -55,6 +55,7 @@ OTHERS = {
     "evaluation": {"evaluate": 3},
     "schedule": {"schedule": "linear"},
 }
+NAMED = {"another kind of world": "world", "evaluation": "settings"}
 
 
 @pytest.mark.parametrize("part", OTHERS)
@@ -67,9 +68,22 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_is_named(file
     if "evaluate" in changes:
         changes["evaluate"] = WORLD.sample(4, rng=sl.rng(changes["evaluate"]))
     before = file.read_bytes()
-    with pytest.raises(BadInput, match=r"belongs to another run: its|steps of another schedule"):
+    named = (
+        "steps of another schedule" if part == "schedule" else f"belongs to another run: its {NAMED.get(part, part)}"
+    )
+    with pytest.raises(BadInput, match=named):
         train(file, **changes)
     assert file.read_bytes() == before
+
+
+def test_another_strategy_is_another_run(file: Path) -> None:
+    def population(strategy: str) -> sl.learning.Population:
+        return sl.learning.Population(model, seeds=range(2), strategy=strategy)
+
+    other = file.with_name("population")
+    train(other, model=population("native"))
+    with pytest.raises(BadInput, match="its strategy was native, here it is sequential"):
+        train(other, model=population("sequential"))
 
 
 def test_other_library_versions_are_another_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +185,8 @@ def test_how_a_population_is_computed_is_never_a_matter_of_time(monkeypatch: pyt
 
     monkeypatch.setattr(PopulationStep, "choose_strategy", note)
     for clock in (lambda: 0.0, iter(range(10**9)).__next__):
-        monkeypatch.setattr(time, "process_time", clock)
+        for name in ("process_time", "perf_counter", "monotonic", "time"):
+            monkeypatch.setattr(time, name, clock)
         for width in (8, 64):
             population = sl.learning.Population(lambda seed, width=width: model(seed, width=width), seeds=range(2))
             sl.learning.train(population, WORLD, steps=1, batch_size=2, rng=sl.rng(0), progress=False)
