@@ -116,13 +116,39 @@ def test_what_is_no_checkpoint_is_refused(file: Path, rubbish: bytes) -> None:
         train(file)
 
 
-@pytest.mark.parametrize("facts", [[], {}, 3, {"identity": []}, {"identity": {}, "done": "x"}])
-def test_sealed_rubbish_is_refused(file: Path, facts: object) -> None:
+def sealed(file: Path, change: Any) -> None:
+    """Change a checkpoint's facts and tensors, and seal it again with the right checksum."""
     with safe_open(file, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    text = json.dumps(facts)
+        text = json.dumps(change(json.loads(opened.metadata()["sandlab"]), tensors))
     save_file(tensors, file, metadata={"sandlab": text, "sha256": digest(tensors, text)})
+
+
+@pytest.mark.parametrize("facts", [[], {}, 3, {"identity": []}, {"identity": {}, "done": "x"}])
+def test_sealed_rubbish_is_refused(file: Path, facts: object) -> None:
+    sealed(file, lambda *_: facts)
     with pytest.raises(BadInput):
+        train(file)
+
+
+@pytest.mark.parametrize("facts", [{"done": "x"}, {"done": None}, {"words": 3}, {"words": [1]}, {"metrics": ["x"]}])
+def test_sealed_facts_of_another_form_are_refused(file: Path, facts: dict[str, Any]) -> None:
+    sealed(file, lambda known, _: {**known, **facts})
+    with pytest.raises(BadInput, match="does not have the form in which it is written"):
+        train(file)
+
+
+@pytest.mark.parametrize("name", ["row.0", "losses", "generator", "dropout", "factor", "optimizer.mean.0"])
+@pytest.mark.parametrize("shape", [None, (3, 3, 3)])
+def test_sealed_tensors_of_another_form_are_refused(file: Path, name: str, shape: tuple[int, ...] | None) -> None:
+    def change(facts: Any, tensors: dict[str, torch.Tensor]) -> Any:
+        del tensors[name]
+        if shape is not None:
+            tensors[name] = torch.zeros(shape, dtype=torch.int64)
+        return facts
+
+    sealed(file, change)
+    with pytest.raises(BadInput, match=r"does not have the form in which it is written|holds weights of shape"):
         train(file)
 
 
