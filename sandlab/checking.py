@@ -30,6 +30,11 @@ _VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeErro
 _TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
 _PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+# Functions that read a file which may come from elsewhere, and their variable that says which.
+_READERS = {
+    ("sandlab.learning._engine.checkpoints", "restore"): "path",
+    ("sandlab.models.io", "load"): "folder",
+}
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
     "can't allocate memory",
@@ -145,6 +150,9 @@ def _explain(
     for field, hint, _ in plan:
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
+    if file := _file_being_read(problem):
+        reason = str(problem).partition("\n")[0][:200] or type(problem).__name__
+        raise BadInput(f"{file} does not have the form in which it is written ({reason}): write it anew") from problem
     text, own = str(problem), type(problem).__module__.partition(".")[0] not in ("builtins", "numpy")
     # A GPU's errors say themselves what they are, and recording a step relies on them.
     if own or isinstance(problem, NotImplementedError) or "CUDA" in text:
@@ -158,6 +166,17 @@ def _explain(
     # Where every argument is of its type, an error of types is ours; without arguments, every error is.
     if values and set(given) - {"self", "rng"} and (unseen or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
+
+
+def _file_being_read(problem: Exception) -> str:
+    """The file, with right checksums perhaps and wrong contents, whose reader did not expect what it found."""
+    trace = problem.__traceback__
+    while trace is not None:
+        reader = trace.tb_frame.f_globals.get("__name__"), trace.tb_frame.f_code.co_name
+        if reader in _READERS:
+            return shown(str(trace.tb_frame.f_locals.get(_READERS[reader])))
+        trace = trace.tb_next
+    return ""
 
 
 def _lacking(problem: AttributeError, hints: dict[str, Any], given: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
@@ -13,6 +14,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "disabled")
 
+hypothesis.settings.register_profile("sandlab", deadline=None)  # how busy the machine is decides nothing
+hypothesis.settings.load_profile("sandlab")
 sys.path.insert(0, str(Path(__file__).parent))
 if os.environ.get("SANDLAB_SHAPES"):
     install_import_hook("sandlab", "shapes.shapes_only")

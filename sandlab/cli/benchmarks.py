@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli.options import AsJson
+from sandlab.cli.options import AsJson, open_folder
 from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
@@ -39,6 +39,8 @@ def bench(
     def progress(text: str) -> None:
         tell(text, file=sys.stderr, flush=True)
 
+    if out is not None:
+        open_folder(out)
     if against is not None:
         measured = measure_against(against, progress, minutes=minutes)
     else:

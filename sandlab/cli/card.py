@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder, open_folder
 from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
@@ -63,6 +63,7 @@ def card(
     chosen = [choice("tasks", name.strip(), known) for name in only.split(",") if name.strip()]
     wanted: list[tuple[str, Any]] = [(model.rpartition(":")[2] or model, config)]
     wanted += [(name, Reference(name, size_of(config))) for name in names]
+    open_folder(out)
     place = executor(on or ("processes" if device == "cpu" else "local"))
     start, made = time.monotonic(), []
     try:

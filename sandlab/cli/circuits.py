@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli.options import AsJson
+from sandlab.cli.options import AsJson, open_folder
 from sandlab.cli.screen import tell
 
 __all__ = ["commands"]
@@ -53,6 +53,8 @@ def compile_machine(
     world = read_machine(machine)
     if accept:
         world = _acceptance(world)
+    for folder in filter(None, (save, pictures)):
+        open_folder(folder)
     model = compile(world, length, method)
     facts: dict[str, Any] = {
         "machine": machine,
@@ -160,7 +162,6 @@ def _draw(model: Any, machine: Any, folder: Path, letters: int) -> list[str]:
         "wiring": lambda: draw_wiring(model),
         "computation": lambda: draw_computation(model, machine, word),
     }
-    folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name, draw in drawings.items():
         try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Device", "On", "Settings", "StoreFolder"]
+from sandlab.errors import BadInput
+
+__all__ = ["AsJson", "Device", "On", "Settings", "StoreFolder", "open_folder"]
 
 Settings = Annotated[
     list[str] | None,
@@ -21,3 +24,12 @@ On = Annotated[
     str, typer.Option("--on", help="local, processes[:N], ray or ray://host:port. Default: processes; local on a GPU.")
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+
+
+def open_folder(folder: Path) -> Path:
+    """Make the folder that results will be written into, before the work: what cannot be written is refused at once."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"results are written into a folder, got the file {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return folder

@@ -245,6 +245,7 @@ def doctor(store: StoreFolder = None, as_json: AsJson = False) -> int:
     when something is damaged.
     """
     from sandlab.cli.screen import print_json
+    from sandlab.lab._store.cache import Damaged
     from sandlab.lab._store.store import Store
 
     opened = Store.existing(store)
@@ -253,11 +254,14 @@ def doctor(store: StoreFolder = None, as_json: AsJson = False) -> int:
         done = opened.mend_index() + [f"{name} was a leftover and was removed" for name in opened.tidy()]
         damaged = [str(record.path) for record in opened.records() if not record.intact()]
         damaged += [str(opened.cache.path(key)) for key in opened.cache.stored() if opened.cache.read(key) is None]
-    damaged += [str(each.message) for each in told if str(each.message).split(" ", 1)[0] not in damaged]
+        runs, jobs = len(opened.records()), len(opened.cache.stored())
+    for text, category in dict.fromkeys((str(each.message), each.category) for each in told):
+        mended = issubclass(category, Damaged) and text.startswith(f"{opened.index.path} ")
+        if not mended and not text.startswith(tuple(f"{name} " for name in damaged)):
+            damaged.append(text)
     if as_json:
         print_json({"store": str(opened.folder), "done": done, "damaged": damaged})
     else:
-        runs, jobs = len(opened.records()), len(opened.cache.stored())
         tell(f"{opened.folder}: {runs} runs, {jobs} results of jobs")
         tell("\n".join([*done, *(f"damaged: {name}" for name in damaged)]) or "nothing to mend")
     return 3 if damaged else 0

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder, open_folder
 from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
@@ -99,6 +99,7 @@ def tour(
     from sandlab.lab._report.site import write_site
     from sandlab.lab._store.store import Store
 
+    open_folder(out)
     start = time.monotonic()
     tell(f"{_count(len(TOUR), 'study', 'studies')}, four to five minutes on two free cores\n", flush=True)
     options = {"preset": "quick", "seeds": None, "device": "cpu", "store": store, "resume": True}

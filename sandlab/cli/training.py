@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.browse import make_world
-from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder, open_folder
 from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
@@ -84,8 +84,9 @@ def sweep(
     limit = seconds("budget", budget) if budget else None
     place = on or ("processes" if device == "cpu" else "local")
     logger = getattr(module, "logger", None)
+    folder = open_folder(out or Path(Path(source).stem))
     found = train_all(experiments, on=place, device=device, store=store, budget=limit, logger=logger)
-    folder = found.save(out or Path(Path(source).stem))
+    found.save(folder)
     if as_json:
         print_json({"table": found.table(), "left out": found.left_out, "path": str(folder)})
     elif found.runs:

@@ -156,7 +156,12 @@ def rejudge(study: AnyStudy, preset: str, store: Store) -> Report:
     if not records:
         raise BadInput(f"{study.name} has no stored results in {preset}: give `sandlab run {study.name}` first")
     record = records[0]
-    results = decode(_read_results(record), study.results_type)
+    try:
+        results = decode(_read_results(record), study.results_type)
+    except Exception as problem:  # of another form: the study has changed since, or other hands wrote it
+        raise BadInput(
+            f"the results in {record.path} cannot be read ({problem}): give `sandlab run {study.name} --fresh`"
+        ) from problem
     outcome = study.judge(results, record.about.get("base", preset))
     kept = {name: (record.path / name).read_bytes() for name in ("environment.json",)}
     about = {**record.about, "judged": time.time(), "judged_by": module_version(study.__module__)}

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SLICE = {"api": 500, "terminal": 100, "kills": 30}
+SLICE = {"api": 2500, "terminal": 100, "kills": 30}
 POINTS = ("kill", "ENOSPC", "EIO")
 
 

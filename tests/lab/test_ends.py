@@ -69,6 +69,35 @@ def test_a_store_below_a_file_and_an_output_that_is_a_file_are_refused(terminal,
         assert code in (2, 3) and "Traceback" not in told, (words, told)
 
 
+WORKS = [
+    ("sandlab.lab._bench.measure.measure_all", ["bench", "--out"]),
+    ("sandlab.lab._card.measure.measure_card", ["card", "transformer", "--on", "local", "--out"]),
+    ("sandlab.circuits.automata.compiler.verify", ["compile", "(ab)*", "--no-compare", "--save"]),
+    ("sandlab.circuits.automata.compiler.verify", ["compile", "(ab)*", "--no-compare", "--pictures"]),
+    ("sandlab.cli.studies._run_all", ["tour", "--out"]),
+    ("sandlab.lab.sweeps.sweep", ["sweep", "mine.py", "--out"]),
+]
+
+
+@pytest.mark.parametrize(("work", "words"), WORKS, ids=lambda value: value[0] if isinstance(value, list) else "")
+def test_what_will_be_written_is_opened_before_the_work(terminal, tmp_path, monkeypatch, work, words):
+    """D9: a folder that cannot be written is refused at once, not after minutes of work."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("experiments = []")
+    (tmp_path / "file").write_text("")
+    begun: list[object] = []
+
+    def begin(*args: object, **_options: object) -> None:
+        begun.append(args)
+        raise BadInput("the work has begun")
+
+    monkeypatch.setattr(work, begin)
+    for target, code in (("file", 2), ("/proc/none", MACHINE)):
+        ended, told = terminal(*words, target)
+        assert ended == code and not begun and "Traceback" not in told, told
+    assert terminal(*words, "folder")[0] == 2 and len(begun) == 1  # and the work is what was put in its place
+
+
 def test_a_training_that_diverges_is_a_sentence(terminal, tmp_path):
     """D7."""
     small = ["--set", "world.length=8", "--set", "model.width=8", "--set", "steps=40", "--set", "lr=1e30"]

@@ -40,8 +40,8 @@ def try_pairs(world_name: str, models: list[str]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("world", ["grid", "dihedral", "addition", "flip-flop", "mixture", "in-context-markov"])
 def test_a_pair_trains_or_is_refused(world: str) -> None:
-    trained, refused = try_pairs(world, ["transformer", "mlp", "rnn", "density-ratio", "three-parameter-markov"][:4])
-    assert trained + refused == 4
+    assert try_pairs(world, ["transformer", "rnn"]) == (2, 0)
+    assert try_pairs(world, ["mlp", "density-ratio"]) == (0, 2)
 
 
 @pytest.mark.slow

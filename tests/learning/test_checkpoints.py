@@ -55,6 +55,7 @@ OTHERS = {
     "evaluation": {"evaluate": 3},
     "schedule": {"schedule": "linear"},
 }
+NAMED = {"another kind of world": "world", "evaluation": "settings"}
 
 
 @pytest.mark.parametrize("part", OTHERS)
@@ -67,9 +68,22 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_is_named(file
     if "evaluate" in changes:
         changes["evaluate"] = WORLD.sample(4, rng=sl.rng(changes["evaluate"]))
     before = file.read_bytes()
-    with pytest.raises(BadInput, match=r"belongs to another run: its|steps of another schedule"):
+    named = (
+        "steps of another schedule" if part == "schedule" else f"belongs to another run: its {NAMED.get(part, part)}"
+    )
+    with pytest.raises(BadInput, match=named):
         train(file, **changes)
     assert file.read_bytes() == before
+
+
+def test_another_strategy_is_another_run(file: Path) -> None:
+    def population(strategy: str) -> sl.learning.Population:
+        return sl.learning.Population(model, seeds=range(2), strategy=strategy)
+
+    other = file.with_name("population")
+    train(other, model=population("native"))
+    with pytest.raises(BadInput, match="its strategy was native, here it is sequential"):
+        train(other, model=population("sequential"))
 
 
 def test_other_library_versions_are_another_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,13 +116,39 @@ def test_what_is_no_checkpoint_is_refused(file: Path, rubbish: bytes) -> None:
         train(file)
 
 
-@pytest.mark.parametrize("facts", [[], {}, 3, {"identity": []}, {"identity": {}, "done": "x"}])
-def test_sealed_rubbish_is_refused(file: Path, facts: object) -> None:
+def sealed(file: Path, change: Any) -> None:
+    """Change a checkpoint's facts and tensors, and seal it again with the right checksum."""
     with safe_open(file, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    text = json.dumps(facts)
+        text = json.dumps(change(json.loads(opened.metadata()["sandlab"]), tensors))
     save_file(tensors, file, metadata={"sandlab": text, "sha256": digest(tensors, text)})
+
+
+@pytest.mark.parametrize("facts", [[], {}, 3, {"identity": []}, {"identity": {}, "done": "x"}])
+def test_sealed_rubbish_is_refused(file: Path, facts: object) -> None:
+    sealed(file, lambda *_: facts)
     with pytest.raises(BadInput):
+        train(file)
+
+
+@pytest.mark.parametrize("facts", [{"done": "x"}, {"done": None}, {"words": 3}, {"words": [1]}, {"metrics": ["x"]}])
+def test_sealed_facts_of_another_form_are_refused(file: Path, facts: dict[str, Any]) -> None:
+    sealed(file, lambda known, _: {**known, **facts})
+    with pytest.raises(BadInput, match="does not have the form in which it is written"):
+        train(file)
+
+
+@pytest.mark.parametrize("name", ["row.0", "losses", "generator", "dropout", "factor", "optimizer.mean.0"])
+@pytest.mark.parametrize("shape", [None, (3, 3, 3)])
+def test_sealed_tensors_of_another_form_are_refused(file: Path, name: str, shape: tuple[int, ...] | None) -> None:
+    def change(facts: Any, tensors: dict[str, torch.Tensor]) -> Any:
+        del tensors[name]
+        if shape is not None:
+            tensors[name] = torch.zeros(shape, dtype=torch.int64)
+        return facts
+
+    sealed(file, change)
+    with pytest.raises(BadInput, match=r"does not have the form in which it is written|holds weights of shape"):
         train(file)
 
 
@@ -171,7 +211,8 @@ def test_how_a_population_is_computed_is_never_a_matter_of_time(monkeypatch: pyt
 
     monkeypatch.setattr(PopulationStep, "choose_strategy", note)
     for clock in (lambda: 0.0, iter(range(10**9)).__next__):
-        monkeypatch.setattr(time, "process_time", clock)
+        for name in ("process_time", "perf_counter", "monotonic", "time"):
+            monkeypatch.setattr(time, name, clock)
         for width in (8, 64):
             population = sl.learning.Population(lambda seed, width=width: model(seed, width=width), seeds=range(2))
             sl.learning.train(population, WORLD, steps=1, batch_size=2, rng=sl.rng(0), progress=False)

@@ -126,6 +126,15 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         Transformer(vocab=5, length=7, width=8).save("/dev/null")
 
 
+def test_a_config_of_the_right_types_and_the_wrong_form_is_refused(tmp_path: Path) -> None:
+    folder = save(sl.circuits.compile(sl.worlds.read_machine("(ab)*"), 4), tmp_path / "circuit")
+    about = json.loads((folder / "config.json").read_text())
+    about["config"]["activation"][0][1] = True
+    (folder / "config.json").write_text(json.dumps(about))
+    with pytest.raises(BadInput, match="does not have the form in which it is written"):
+        load(folder)
+
+
 @pytest.mark.parametrize("option", ["width", "vocab", "length", "layers"])
 def test_sizes_in_a_config_are_checked_before_memory_is_taken(saved: Path, option: str) -> None:
     """A config that asks for far more than its weights hold."""

@@ -12,6 +12,7 @@ from sandlab.lab._exec.jobs import Done, Task, canonical
 from sandlab.lab._exec.sources import identity
 from sandlab.lab._store.codec import Payload
 from sandlab.lab._store.files import FileLock, checksum, write_atomic
+from sandlab.lab._store.forms import check_entry, read_json
 from sandlab.lab._store.plain import Facts
 
 __all__ = ["Cache", "Damaged", "Entry"]
@@ -92,19 +93,20 @@ class Cache:
     def describe(self, key: str) -> Facts | None:
         """What the index repeats of a result: job, code, seconds, bytes, date."""
         try:
-            body = json.loads(self.path(key).read_bytes())["entry"]
+            check_entry(body := read_json(self.path(key))["entry"])
             facts = {name: body[name] for name in ("key", "job", "code", "seconds", "created")}
             return {**facts, "bytes": len(body["structure"])}
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def _read(self, path: Path, key: str) -> Entry:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         body: Facts = document["entry"]
         if document["checksum"] != _seal(body) or body["key"] != key:
             raise ValueError("its checksum does not match")
         if body["format"] != _FORMAT:
             raise ValueError(f"its format is {body['format']}, this version reads {_FORMAT}")
+        check_entry(body)
         parts = {}
         for part, expected in body["files"].items():
             parts[part] = self._part(path, part, expected).read_bytes()

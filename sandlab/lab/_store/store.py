@@ -23,6 +23,7 @@ from sandlab.lab._exec.jobs import Done, Task
 from sandlab.lab._exec.sources import identity
 from sandlab.lab._store.cache import Cache, Damaged
 from sandlab.lab._store.files import FileLock, StoreFull, checksum, refuse_when_full, sync_folder, write_atomic
+from sandlab.lab._store.forms import FORMS, check_run, read_json
 from sandlab.lab._store.index import Index
 from sandlab.lab._store.plain import Facts, Json, plain
 
@@ -43,7 +44,7 @@ class Record:
 
     def read(self, name: str) -> Json:
         """A JSON file of the run, `findings.json` for one."""
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+        return read_json(self.path / name)
 
     @property
     def order(self) -> tuple[int, str]:
@@ -61,10 +62,14 @@ class Record:
         return dict(self.about["files"])
 
     def intact(self) -> bool:
-        """Whether every file has the bytes that were written."""
+        """Whether every file has the bytes that were written, and what is shown of it the form of a run's files."""
         try:
+            if not {"findings.json", "environment.json"} <= set(self.files):
+                return False
+            for name in FORMS.keys() & self.files.keys():
+                FORMS[name](self.read(name))
             return all(checksum((self.path / name).read_bytes()) == digest for name, digest in self.files.items())
-        except OSError:
+        except (OSError, ValueError):
             return False
 
 
@@ -250,28 +255,25 @@ class Store:
     def _record(self, path: Path) -> Record | None:
         """A run whose description is whole and speaks of its own folder alone; anything else is told and left out."""
         try:
-            about = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            if not isinstance(about, dict) or (about.get("study"), about.get("preset")) != _place(self.folder, path):
+            check_run(about := read_json(path / "run.json"))
+            if (about.get("study"), about.get("preset")) != _place(self.folder, path):
                 raise ValueError("it does not describe the run of its folder")
-            if any(not isinstance(about.get(name), kind) for name, kind in (("key", str), ("files", dict))):
-                raise ValueError("key or files are missing")
             if not all(_confined(name) for name in about["files"]):
                 raise ValueError("it names files outside its folder")
-            float(about["finished"])
             return Record(path, about)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError, OSError) as problem:
+        except (ValueError, OSError) as problem:
             warnings.warn(f"{path / 'run.json'} is damaged ({problem}): the run is left out", Damaged, stacklevel=2)
             return None
 
     def _enter(self, record: Record) -> None:
         path, about = _relative(self.folder, record.path), record.about
         try:
-            findings = record.read("findings.json")
+            FORMS["findings.json"](findings := record.read("findings.json"))
             columns = ("claim", "verdict", "mean", "low", "high", "count", "paper", "relation")
             rows = [{"path": path, **{name: each[name] for name in columns}} for each in findings]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             return
         run = {"path": path, **{name: about.get(name) for name in _RUN}, "config": json.dumps(about.get("config"))}
         self._index("runs", [run])

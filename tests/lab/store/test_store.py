@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
 import time
 
 import pytest
+import toys
 from toys import study as uniform
 
 import sandlab as sl
@@ -82,14 +84,47 @@ def test_a_changed_finding_is_noticed_and_not_shown(store):
         assert not sl.run(uniform, store=store.folder).reused
 
 
-def test_fresh_means_computed_now_whatever_the_clock_says(store, monkeypatch):
-    """D10."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows[0].update(verdict="perhaps"),
+        lambda rows: rows[1].update(verdict={"a": 1}),
+        lambda rows: rows[0].update(mean="much"),
+        lambda rows: rows[0].update(held="no"),
+        lambda rows: rows[0].update(statement=None),
+        lambda rows: rows[0]["values"].append("x"),
+        lambda rows: rows[1].pop("claim"),
+        lambda rows: rows.append([]),
+    ],
+)
+def test_findings_of_another_form_are_not_shown_though_their_checksum_is_right(store, change):
+    """D7, D8: a file from elsewhere."""
+    (record,) = store.latest()
+    change(rows := record.read("findings.json"))
+    (record.path / "findings.json").write_text(text := json.dumps(rows))
+    rewrite(record, files={**record.files, "findings.json": hashlib.sha256(text.encode()).hexdigest()})
+    with pytest.warns(Damaged, match="is damaged"):
+        assert store.latest() == []
+
+
+def test_findings_without_a_checksum_are_not_shown(store):
+    """D8: whoever changes a finding may also leave out its checksum."""
+    (record,) = store.latest()
+    rewrite(record, files={name: digest for name, digest in record.files.items() if name != "findings.json"})
+    with pytest.warns(Damaged, match="is damaged"):
+        assert store.latest() == []
+
+
+def test_fresh_means_computed_now_whatever_the_clock_says(store, tmp_path, monkeypatch):
+    """D10: the jobs themselves are counted, for the report once repeated the counts of the older run."""
+    (older,) = store.latest()
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 86400)
+    monkeypatch.setenv(toys.LOG, str(tmp_path / "log"))
     report = sl.run(uniform, store=store.folder, resume=False)
-    assert report.about["jobs"]["computed"] == 6
+    assert (tmp_path / "log").read_text().count("start") == report.about["jobs"]["computed"] == 6
     (last,) = store.latest()
-    assert last.path == report.path
+    assert last.path == report.path != older.path
 
 
 def rewrite(record, **changes):
@@ -101,6 +136,12 @@ def rewrite(record, **changes):
     "changes",
     [
         {"study": "/abs/x"},
+        {"title": None},
+        {"config": {}},
+        {"jobs": {"jobs": "many"}},
+        {"seconds": "long"},
+        {"finished": float("inf")},
+        {"finished": 1e300},
         {"study": "../../x"},
         {"preset": "../../../X"},
         {"files": {"../../../../secret.svg": "0"}},
@@ -144,8 +185,6 @@ def test_scripts_in_figures_do_not_run_in_the_report(store, tmp_path):
     (record,) = store.latest()
     figure = record.path / "figures" / "means.svg"
     figure.write_text("<svg><script>alert(1)</script></svg>")
-    import hashlib
-
     files = {**record.files, "figures/means.svg": hashlib.sha256(figure.read_bytes()).hexdigest()}
     rewrite(record, files=files)
     page = write_site(store, tmp_path / "report").parent / "toy" / "uniform" / "quick.html"
@@ -162,13 +201,26 @@ def test_old_locks_and_parts_of_the_dead_are_cleared(store):
     assert not any(path.exists() for path in left)
 
 
-def test_a_sealed_entry_of_the_wrong_form_is_computed_again(store):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"structure": "{no json"},
+        {"structure": "[" * 100_000},
+        {"structure": '{"@array": "a7"}'},
+        {"structure": None},
+        {"created": "now"},
+        {"files": {}},
+        {"files": {"arrays": "../../x"}},
+        {"files": {"elsewhere": "0"}},
+    ],
+)
+def test_a_sealed_entry_of_the_wrong_form_is_computed_again(store, change):
     """D22."""
     from sandlab.lab._store.cache import _seal
 
     file = next((store.folder / "cache").rglob("*.json"))
     document = json.loads(file.read_text())
-    document["entry"]["structure"] = "{no json"
+    document["entry"].update(change)
     document["checksum"] = _seal(document["entry"])
     file.write_text(json.dumps(document))
     with pytest.warns(Damaged, match="computed again"):
