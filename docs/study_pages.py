@@ -15,7 +15,7 @@ from thing_pages import by_chapter, cell, prose, title_of
 
 import sandlab as sl
 from sandlab.lab._report.ledger import Entry, definition, former, removed
-from sandlab.lab._report.published import PublishedRun, command, ledger, published
+from sandlab.lab._report.published import PublishedRun, command, ledger, published, verdicts
 
 DOCS = Path(__file__).parent
 SHORT_TABLE = 16
@@ -44,30 +44,55 @@ def runs_of(study: str) -> tuple[PublishedRun, ...]:
     return tuple(run for run in published(study, DOCS / "results") if run.preset != "null")
 
 
+@cache
+def verdicts_of(study: str) -> dict[str, list[tuple[PublishedRun, Any]]]:
+    """What the recorded runs found about each claim as it is worded now, the verdict that says most first."""
+    return verdicts(sl.get("studies", study), DOCS / "results")
+
+
 def study_page(study: Any) -> str:
     """Figures of the largest recorded preset, every claim with its verdict, ours and the source's, then the rest."""
     runs = runs_of(study.name)
     parts = [f"# {study.name}", f"**{cell(study.title)}**", f"*{cell(study.source)}*"]
-    parts += figures_of(study, runs[-1]) if runs else ["*No run is recorded yet.*"]
+    parts += [*figures_of(study, runs[-1]), _drawn(runs[-1])] if runs else ["*No run is recorded yet.*"]
     parts += [f"```\nsandlab run {study.name}\nsandlab run {study.name} --full\n```"]
-    parts += [claims(study, runs), _former(study), prose(study.text)]
+    parts += [claims(study), _former(study), prose(study.text)]
     parts += [results(study, run, drawn=run is runs[-1]) for run in reversed(runs)]
     parts += [_settings(study)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def claims(study: Any, runs: tuple[PublishedRun, ...]) -> str:
-    """One row per claim: statement, verdict, ours, the source's; of the largest preset that measured it."""
-    found = {finding.claim: (run.preset, finding) for run in runs for finding in run.findings}
+def _drawn(run: PublishedRun) -> str:
+    """Which run the figures at the top are of."""
+    return f"*Figures: {standing_of(run)}.*"
+
+
+def standing_of(run: PublishedRun) -> str:
+    """Preset, day, and whether the run is current or stale, and reduced: "full, 2026-11-15, **stale**"."""
+    marks = ["**stale**" if run.status == "stale" else run.status]
+    marks += ["reduced"] if run.reduced else []
+    return ", ".join([run.preset, time.strftime("%Y-%m-%d", time.gmtime(run.date)), *marks])
+
+
+def claims(study: Any) -> str:
+    """One row per claim: statement, verdict with its circumstances, ours, the source's; what other runs found below."""
     rows = []
     for claim in study.claims:
-        preset, finding = found.get(claim.id, ("", None))
+        (run, finding), *others = verdicts_of(study.name).get(claim.id) or [(None, None)]
         short = claim.id.rpartition(".")[2]
         words = f"{cell(claim.statement)}<br><small>`{short}`: {cell(claim.quantity)}</small>"
-        verdict = f"{MARKS[finding.verdict]}<br><small>{preset}</small>" if finding else "not measured"
-        ours = f"{ours_of(finding)}<br><small>must be {cell(claim.relation)}</small>"
-        rows.append(f"| {words} | {verdict} | {ours}{_note(finding)} | {cell(claim.paper) or '–'} |")
+        verdict = f"{MARKS[finding.verdict]}<br><small>{standing_of(run)}</small>" if finding else _unmeasured(claim)
+        ours = f"{ours_of(finding)}<br><small>must be {cell(claim.relation)}</small>{_note(finding)}"
+        ours += "".join(
+            f"<br><small>{standing_of(run)}: {MARKS[each.verdict]}, {ours_of(each)}</small>" for run, each in others
+        )
+        rows.append(f"| {words} | {verdict} | {ours} | {cell(claim.paper) or '–'} |")
     return "\n".join(["## Claims\n", "| statement | verdict | ours | source's |", "|---|---|---|---|", *rows])
+
+
+def _unmeasured(claim: Any) -> str:
+    only_full = "quick" not in claim.presets
+    return "not measured yet" + ("<br><small>needs `--full`</small>" if only_full else "")
 
 
 def ours_of(finding: Any) -> str:
@@ -76,7 +101,7 @@ def ours_of(finding: Any) -> str:
         return ""
     if finding.count <= 1:
         return f"{finding.mean:.4g}"
-    return f"{finding.mean:.4g} <small>[{finding.low:.4g}, {finding.high:.4g}], {finding.count} seeds</small>"
+    return f"{finding.mean:.4g} <small>[{finding.low:.4g}, {finding.high:.4g}], {finding.count} values</small>"
 
 
 def _note(finding: Any) -> str:
@@ -202,10 +227,9 @@ def _card(study: Any) -> str:
 
 
 def tally(*names: str) -> str:
-    """How many claims hold, fail and are open in the largest recorded presets."""
-    last = {finding.claim: finding.verdict for name in names for run in runs_of(name) for finding in run.findings}
-    verdicts = list(last.values())
-    words = [f"{mark} {n}" for mark, verdict in zip("✓✗?", MARKS) if (n := verdicts.count(verdict))]
+    """How many claims hold, fail and are open, by the verdicts that say most."""
+    found = [judged[0][1].verdict for name in names for judged in verdicts_of(name).values()]
+    words = [f"{mark} {n}" for mark, verdict in zip("✓✗?", MARKS) if (n := found.count(verdict))]
     return " · ".join(words) if words else "no run recorded"
 
 
@@ -250,17 +274,17 @@ def _beside(study: Any) -> list[str]:
         f"![{file.stem}](../results/{run.study}/{run.preset}/{file.name.replace(' ', '%20')}){{ .thumb loading=lazy }}"
         for file in figure_files(study, run)[:2]
     ]
-    found = {finding.claim: (each, finding) for each in runs for finding in each.findings}
-    rows = [_row(claim, *found[claim.id]) for claim in study.claims if claim.id in found]
+    found = verdicts_of(study.name)
+    rows = [_row(claim, *judged) for claim in study.claims for judged in found.get(claim.id, [])]
     head = ["| statement | published | here | verdict | status |", "|---|---|---|---|---|"]
     commands = "\n".join(command(each.study, each.preset, str(each.about.get("device", "cpu"))) for each in runs)
     return [*parts, " ".join(images), "\n".join([*head, *rows]), *_published_tables(run), f"```\n{commands}\n```"]
 
 
 def _row(claim: Any, run: PublishedRun, finding: Any) -> str:
-    status = f"{run.preset}, {run.status}{', reduced' if run.reduced else ''}"
     published_value = cell(claim.paper) or "no number"
-    return f"| {cell(claim.statement)} | {published_value} | {ours_of(finding)} | {MARKS[finding.verdict]} | {status} |"
+    found = f"{ours_of(finding)} | {MARKS[finding.verdict]} | {standing_of(run)}"
+    return f"| {cell(claim.statement)} | {published_value} | {found} |"
 
 
 def _published_tables(run: PublishedRun) -> list[str]:

@@ -20,9 +20,18 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def claims() -> Json:
-    """Every claim with its published finding: the full preset's where there is one."""
-    rows = {finding["claim"]: _row(study, preset, date, finding) for study, preset, date, finding in _findings()}
+    """Every claim with its published finding: the full preset's, unless quick was judged later and in other words."""
+    rows: dict[str, Json] = {}
+    for study, preset, date, finding in _findings():
+        before = rows.get(finding["claim"])
+        if before is None or before["date"] <= date or _words(before) == _words(finding):
+            rows[finding["claim"]] = _row(study, preset, date, finding)
     return {"claims": list(rows.values())}
+
+
+def _words(finding: Json) -> tuple[str, str]:
+    """What is measured and what it must be; capitals and the full stop do not count."""
+    return " ".join(finding["quantity"].lower().rstrip(".").split()), finding["relation"]
 
 
 def _findings() -> Iterator[tuple[str, str, float, Json]]:

@@ -159,12 +159,13 @@ def _print_chapter(kind: str, chapter: str, things: dict[str, str]) -> None:
 
 
 def _last(study: str) -> str:
-    """The last published verdicts: how many claims hold, fail, are open."""
-    from sandlab.lab._report.published import last_published
+    """The published verdicts: how many claims hold, fail, are open."""
+    from sandlab.lab._report.published import verdicts
+    from sandlab.registry import get
 
-    verdicts = [finding.verdict for _, finding in last_published(study).values()]
+    words = [judged[0][1].verdict for judged in verdicts(get("studies", study)).values()]
     marks = {"holds": "✓", "fails": "✗", "inconclusive": "?"}
-    return " ".join(f"{mark}{n}" for verdict, mark in marks.items() if (n := verdicts.count(verdict))) or "not run"
+    return " ".join(f"{mark}{n}" for verdict, mark in marks.items() if (n := words.count(verdict))) or "not run"
 
 
 def find(name: str) -> list[tuple[str, Any]]:

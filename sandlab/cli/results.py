@@ -37,8 +37,9 @@ def claims(
 ) -> int:
     """Every claim with its last verdict, the source's value and ours.
 
-    Verdicts come from your store, otherwise from the published results. "stale": code or settings have changed since;
-    "reduced": measured below the source's size. Exit code 1 when a claim fails that held in its source.
+    Verdicts come from your store, otherwise from the published results: the largest run that is current, and beside it
+    what other runs found. "stale": code or settings have changed since; "reduced": measured below the source's size.
+    Exit code 1 when a claim fails that held in its source.
     """
     if history:
         return _show_history(history, as_json)
@@ -46,29 +47,52 @@ def claims(
     if idle:
         return _show_idle(chosen, store, as_json)
     rows = [row for name in chosen for row in last_findings(name, store)]
-    rows = [row for row in rows if row["status"] == "stale"] if stale else rows
+    rows = [row for row in rows if any(each["status"] == "stale" for each in (row, *row["others"]))] if stale else rows
     _print(rows, as_json, f"{len(rows)} claims")
     if not as_json:
-        tell(_tally(rows))
+        tell("\n".join([_tally(rows), *_gaps(rows)]))
     return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
 
 
 def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
-    """The claims of a study as rows, with the last findings of the store, or else the published ones."""
-    from sandlab.lab._report.published import last_published
+    """The claims of a study as rows, with the last findings of the store, or else the published ones.
+
+    others   what the remaining runs found about the claim; why: what a claim without a verdict waits for
+    """
+    from sandlab.lab._report.published import verdicts
     from sandlab.lab._store.store import Store
     from sandlab.registry import get
 
     study = get("studies", name)
-    found: dict[str, dict[str, Any]] = {}
-    for claim, (run, finding) in last_published(name).items():
-        facts = {"preset": run.preset, "date": run.date, "status": run.status, "reduced": run.reduced}
-        found[claim] = {**finding.as_dict(), **facts}
-    for record in sorted(Store.existing(store).latest(name), key=lambda record: record.order):
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in sorted(Store.existing(store).latest(name), key=lambda record: -record.order):
         if record.about["preset"] != "null":
             facts = {"preset": record.about["preset"], "date": record.finished, **_standing(study, record.about)}
-            found.update({row["claim"]: {**row, **facts} for row in record.read("findings.json")})
-    return [found.get(claim.id) or _not_run(claim) for claim in study.claims]
+            for row in record.read("findings.json"):
+                found.setdefault(row["claim"], []).append({**row, **facts})
+    for claim, judged in verdicts(study).items():
+        for run, finding in judged:
+            facts = {"preset": run.preset, "date": run.date, "status": run.status, "reduced": run.reduced}
+            found.setdefault(claim, []).append({**finding.as_dict(), **facts})
+    reasons = _reasons(name)
+    rows = [found.get(claim.id) or [_not_run(claim, name, reasons)] for claim in study.claims]
+    return [{"why": "", **first, "others": _by_preset(others, first["preset"])} for first, *others in rows]
+
+
+def _by_preset(rows: list[dict[str, Any]], shown: str) -> list[dict[str, Any]]:
+    """Of several findings the first of each preset that is not shown yet."""
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["preset"] != shown:
+            first.setdefault(row["preset"], row)
+    return list(first.values())
+
+
+def _reasons(name: str) -> dict[str, str]:
+    """Why recorded runs of a study left claims out."""
+    from sandlab.lab._report.published import published
+
+    return {claim: why for run in published(name) if run.preset != "null" for claim, why in run.reasons.items()}
 
 
 def _tally(rows: list[dict[str, Any]]) -> str:
@@ -78,6 +102,15 @@ def _tally(rows: list[dict[str, Any]]) -> str:
     order = ("holds", "fails", "fails as expected", "inconclusive", "not run")
     stale = sum(row["status"] == "stale" for row in rows)
     return ", ".join(f"{word}: {words[word]}" for word in order if words[word]) + (f"; stale: {stale}" if stale else "")
+
+
+def _gaps(rows: list[dict[str, Any]]) -> list[str]:
+    """What claims without a verdict wait for, one line for each reason."""
+    waiting = [row["why"] for row in rows if row["why"]]
+    full = sum("--full" in why for why in waiting)
+    words = {"only a full run measures (`sandlab results` lists the runs that are missing or stale)": full,
+             "something must be given for, as they say themselves": len(waiting) - full}  # fmt: skip
+    return [f"not run: {count} that {what}" for what, count in words.items() if count]
 
 
 def _standing(study: Any, about: dict[str, Any]) -> dict[str, Any]:
@@ -90,10 +123,16 @@ def _standing(study: Any, about: dict[str, Any]) -> dict[str, Any]:
     return {"status": "current" if current else "stale", "reduced": study.reductions(about["preset"])}
 
 
-def _not_run(claim: Any) -> dict[str, Any]:
+def _not_run(claim: Any, study: str, reasons: dict[str, str]) -> dict[str, Any]:
+    """A claim without a verdict, and what it waits for: the run that measures it, or what such a run was not given."""
+    from sandlab.lab._report.published import command, ledger
+
+    due = f"needs {command(study, 'quick' if 'quick' in claim.presets else 'full')}"
+    due += f"; asked otherwise before: sandlab claims --history {claim.id}" if ledger(claim.id) else ""
     names = ("statement", "source", "quantity", "paper", "held")
     blank = {"verdict": "", "mean": None, "low": None, "high": None, "count": 0, "preset": "", "date": None}
     about = {"claim": claim.id, "relation": str(claim.relation), "status": "", "reduced": []}
+    about["why"] = reasons.get(claim.id, due)
     return {**about, **{name: getattr(claim, name) for name in names}, **blank}
 
 

@@ -173,8 +173,7 @@ def finding_rows(findings: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
     rows = []
     for each in findings:
-        standing = _standing(each)
-        below = [each["statement"], f"Measured: {each['quantity']}", *([standing] if standing else [])]
+        below = [each["statement"], f"Measured: {each['quantity']}", *_circumstances(each)]
         words = Text.assemble(each["claim"], *((f"\n{printable(line)}", "dim") for line in below))
         rows.append([Text(*_mark(each)), words, _measured(each), _relation(each), each["paper"]])
     return rows
@@ -193,11 +192,19 @@ def _relation(each: dict[str, Any]) -> str:
     return str(each["relation"]).removesuffix(" ± 0")
 
 
+def _circumstances(each: dict[str, Any]) -> list[str]:
+    """When and how a verdict was measured, what other runs found, and what a claim without a verdict waits for."""
+    lines = [_standing(each), each.get("why", "")]
+    for other in each.get("others", ()):
+        lines.append(f"beside it {_standing(other)}: {_mark(other)[0]}, {_measured(other)}")
+    return [line for line in lines if line]
+
+
 def _standing(each: dict[str, Any]) -> str:
-    """When and how a verdict was measured: "quick, 2026-11-15, stale, reduced (seeds 4 of 32)"."""
+    """When and how a verdict was measured: "quick, 2026-11-15, current, reduced (seeds 4 of 32)"."""
     parts = [each["preset"]] if each.get("preset") else []
     parts += [time.strftime("%Y-%m-%d", time.gmtime(each["date"]))] if each.get("date") else []
-    parts += [each["status"]] if each.get("status") in ("stale", "custom") else []
+    parts += [each["status"]] if each.get("status") not in (None, "", each.get("preset")) else []
     reduced = each.get("reduced") or []
     parts += [f"reduced ({'; '.join(reduced[:2])}{'; …' if len(reduced) > 2 else ''})"] if reduced else []
     return ", ".join(parts)

@@ -94,7 +94,7 @@ class Quantity:
         lower, upper = self.bounds
         if self.between is not None or self.equals is not None:
             return low >= lower and high <= upper
-        return low > lower and high < upper
+        return (low > lower or lower == -math.inf) and (high < upper or upper == math.inf)
 
     def excludes(self, low: float, high: float) -> bool:
         """Whether [low, high] lies wholly outside."""
@@ -254,7 +254,8 @@ class Order(Quantity):
 class Best(Quantity):
     """Largest of `of` seeds (smallest, with `lowest`): its mean and interval over draws of so many seeds from all.
 
-    `of` is how many runs the source took the best of. The remark says how many seeds reach the interval on their own.
+    `of` is how many runs the source took the best of. With fewer seeds the interval is open at the better end: runs
+    that were not made may be better still. The remark says how many seeds reach the interval on their own.
     """
 
     of: int
@@ -269,6 +270,8 @@ class Best(Quantity):
         if values.size == 1:
             return -math.inf, math.inf
         low, high = np.quantile(self._draws(values), [(1 - confidence) / 2, (1 + confidence) / 2])
+        if values.size < self.of:
+            return (-math.inf, float(high)) if self.lowest else (float(low), math.inf)
         return float(low), float(high)
 
     def remark(self, values: Sample) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from types import SimpleNamespace
 
 import pytest
 
 import sandlab as sl
 from sandlab.cli import call
 from sandlab.cli.explain import parameter_names, parameter_texts, split_parameters
+from sandlab.studies.claims import judge
 
 KINDS = ("models", "circuits", "lenses", "decoders")
 
@@ -50,8 +52,29 @@ def test_a_source_page_shows_statement_theirs_ours_verdict_status_and_command(st
     page = studies.source_page("verifier", ["verifier/forced-backtracking"])
     assert "| statement | published | here | verdict | status |" in page
     assert "sandlab run verifier/forced-backtracking" in page and ("current" in page or "stale" in page)
-    finding = studies.runs_of("verifier/forced-backtracking")[-1].findings[0]
+    _, finding = studies.verdicts_of("verifier/forced-backtracking")["verifier/forced-backtracking.eight"][0]
     assert f"{finding.mean:.4g}" in page
+
+
+def test_pages_show_a_stale_full_verdict_beside_the_current_quick_one_and_mark_both(studies, monkeypatch):
+    study = sl.get("studies", "nce/gaussian-1d")
+    claim = study.claims[0]
+    runs = [
+        SimpleNamespace(preset=preset, status=status, date=0.0, reduced=["seeds 5 of 20"] if preset == "quick" else [])
+        for preset, status in (("quick", "current"), ("full", "stale"))
+    ]
+    judged = [(runs[0], judge(claim, [1.0, 1.1, 0.9])), (runs[1], judge(claim, [-1.0, -1.1, -0.9]))]
+    monkeypatch.setattr(studies, "verdicts_of", lambda name: {claim.id: judged})
+    page = studies.claims(study)
+    assert "✓ holds<br><small>quick, 1970-01-01, current, reduced</small>" in page
+    assert "<small>full, 1970-01-01, **stale**: ✗ fails, -1 " in page
+    assert page.count("not measured yet") == len(study.claims) - 1
+    assert studies.tally(study.name) == "✓ 1"
+    rows = [line for line in studies.source_page("nce", [study.name]).splitlines() if line.startswith("| On the NCE")]
+    assert [line.rsplit(" | ")[-1] for line in rows] == [
+        "quick, 1970-01-01, current, reduced |",
+        "full, 1970-01-01, **stale** |",
+    ]
 
 
 @pytest.mark.parametrize("name", sl.names("models"))

@@ -1,14 +1,17 @@
 """Checks that a claim can hold and can fail: `check(study, good, bad)` judges made-up results, nothing is computed.
 
 `good` are results on which every claim holds. `bad` are results on which every claim fails, or several of them, each
-for some claims: a claim must fail on at least one.
+for some claims: a claim must fail on at least one. Claims about the best of many runs are judged as if the made-up
+seeds had been repeated until there are as many.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sandlab.studies.claims import NotMeasured, judge
+import numpy as np
+
+from sandlab.studies.claims import Best, Claim, NotMeasured, judge
 from sandlab.studies.study import Study
 
 
@@ -17,10 +20,17 @@ def verdicts(study: Study[Any], results: Any) -> dict[str, str]:
     found = {}
     for claim in study.claims:
         try:
-            found[claim.id.rpartition(".")[2]] = judge(claim, claim.measure(results)).verdict
+            found[claim.id.rpartition(".")[2]] = judge(claim, enough(claim, claim.measure(results))).verdict
         except NotMeasured:
             found[claim.id.rpartition(".")[2]] = "not measured"
     return found
+
+
+def enough(claim: Claim, measured: Any) -> Any:
+    """The values of at least as many seeds as the claim's best was taken of; other claims are left alone."""
+    if not isinstance(claim.relation, Best):
+        return measured
+    return np.tile(np.atleast_1d(measured), claim.relation.of)
 
 
 def check(study: Study[Any], good: Any, *bad: Any) -> None:

@@ -123,6 +123,15 @@ def test_the_best_of_n_counts_the_seeds_that_reach_it() -> None:
     assert judge(claim(Best(below=0.2, of=3, lowest=True)), [0.1] * 9 + [0.9]).verdict == "holds"
 
 
+def test_a_few_seeds_cannot_refute_what_the_best_of_many_runs_reached() -> None:
+    few = judge(claim(Best(above=0.99, of=25)), [0.98, 0.97])
+    assert few.verdict == "inconclusive" and (few.low, few.high) == (pytest.approx(0.98), math.inf)
+    assert judge(claim(Best(above=0.99, of=25)), [0.98, 0.995]).verdict == "holds"
+    assert judge(claim(Best(above=0.99, of=25)), np.linspace(0.97, 0.98, 25)).verdict == "fails"
+    lowest = judge(claim(Best(below=0.1, of=25, lowest=True)), [0.2, 0.3])
+    assert lowest.verdict == "inconclusive" and lowest.low == -math.inf
+
+
 def test_the_median_s_interval_covers_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     covered = 0

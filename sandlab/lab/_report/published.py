@@ -19,7 +19,16 @@ from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
 from sandlab.studies.study import Study
 
-__all__ = ["PublishedRun", "ledger", "null_findings", "published", "results_folder"]
+__all__ = [
+    "PublishedRun",
+    "command",
+    "last_published",
+    "ledger",
+    "null_findings",
+    "published",
+    "results_folder",
+    "verdicts",
+]
 
 
 def results_folder() -> Path:
@@ -72,8 +81,13 @@ class PublishedRun:
     @property
     def unmeasured(self) -> list[str]:
         """Claims about which the run says nothing."""
+        return list(self.reasons)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Claims about which the run says nothing, and why."""
         tables = self._read("tables.json") or {}
-        return [str(row["claim"]) for row in tables.get("not measured", [])]
+        return {str(row["claim"]): str(row["why"]) for row in tables.get("not measured", [])}
 
     @property
     def reduced(self) -> list[str]:
@@ -95,13 +109,41 @@ def published(study: str | None = None, folder: Path | None = None) -> Iterator[
                 yield PublishedRun(name, preset, base / name / preset)
 
 
-def last_published(study: str) -> dict[str, tuple[PublishedRun, Finding]]:
-    """Claim → the run and the finding that say most about it: the full preset's where there is one."""
-    found: dict[str, tuple[PublishedRun, Finding]] = {}
-    for run in published(study):
-        if run.preset != "null":
-            found |= {finding.claim: (run, finding) for finding in run.findings}
+def verdicts(study: Study[Any], folder: Path | None = None) -> dict[str, list[tuple[PublishedRun, Finding]]]:
+    """Claim → what recorded runs found about it in today's words: current before stale, full before quick.
+
+    What was found when the claim asked for something else stands in the ledger, and is no verdict on it.
+    """
+    words = {claim.id: definition(claim.quantity, str(claim.relation)) for claim in study.claims}
+    found: dict[str, list[tuple[PublishedRun, Finding]]] = {}
+    for run in sorted(_runs(study.name, folder), key=lambda run: (run.status == "stale", run.preset != "full")):
+        for finding in run.findings:
+            if _words(finding) == words.get(finding.claim):
+                found.setdefault(finding.claim, []).append((run, finding))
     return found
+
+
+def last_published(study: str, folder: Path | None = None) -> dict[str, tuple[PublishedRun, Finding]]:
+    """Claim → the full preset's finding where there is one, unless a newer run has other words for the claim.
+
+    Told by the files alone: neither the code of the study nor its present claims are asked.
+    """
+    found: dict[str, tuple[PublishedRun, Finding]] = {}
+    for run in _runs(study, folder):
+        for finding in run.findings:
+            before = found.get(finding.claim)
+            if before is None or before[0].date <= run.date or _words(before[1]) == _words(finding):
+                found[finding.claim] = (run, finding)
+    return found
+
+
+def _runs(study: str, folder: Path | None) -> list[PublishedRun]:
+    """The recorded runs of a study's presets, quick before full, without the null."""
+    return [run for run in published(study, folder) if run.preset != "null"]
+
+
+def _words(finding: Finding) -> str:
+    return definition(finding.quantity, finding.relation)
 
 
 def null_findings(study: Study[Any], folder: Path | None = None) -> list[Finding] | None:
@@ -109,7 +151,7 @@ def null_findings(study: Study[Any], folder: Path | None = None) -> list[Finding
     for run in published(study.name, folder):
         if run.preset == "null" and run.status == "current":
             asked = {claim.id: definition(claim.quantity, str(claim.relation)) for claim in study.due("null")}
-            told = {each.claim: definition(each.quantity, each.relation) for each in run.findings}
+            told = {each.claim: _words(each) for each in run.findings}
             told |= {claim: asked.get(claim, "") for claim in run.unmeasured}
             return run.findings if all(told.get(claim) == words for claim, words in asked.items()) else None
     return None

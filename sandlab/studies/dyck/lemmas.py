@@ -4,7 +4,8 @@ Each inequality is tried on random draws and its largest share of the bound repo
 
 Bars are how much of each bound random draws use: 1 would be attained. Two statements are also tried as printed:
 the composition lemma with the constants of the two maps swapped, and the selection network with spacing M instead
-of 2M; both fail, as they must.
+of 2M; both fail, as they must. The distance of two random maps is an expectation: it is measured on eight sets of
+pairs, and judged over these.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.lenses.dyck import _lemma_trials as trials
 from sandlab.registry import kebab
-from sandlab.studies.claims import Exact
+from sandlab.studies.claims import Exact, Mean
 from sandlab.studies.dyck._shared import SOURCE
 from sandlab.studies.study import Lab, Study
 
 BOUND, EXACT = Exact(below=1.0 + 1e-9), Exact(below=1e-9)
 SHARE, ERROR = "Largest share of the bound.", "Largest error over random inputs."
+SETS = 8  # of pairs of random maps
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,13 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured for each lemma: the largest share of its bound, or the largest error."""
+    """What was measured for each lemma: the largest share of its bound, or the largest error.
+
+    maps   relative difference of random maps' distance from its closed form, by set of pairs
+    """
 
     values: dict[str, float]
+    maps: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ LEMMAS: dict[str, Callable[[int], float]] = {}
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
     jobs = [Trial(name, settings.draws) for name in LEMMAS]
-    return Results(dict(zip(LEMMAS, lab.map(run, jobs, label="lemmas"))))
+    found = dict(zip(LEMMAS, lab.map(run, jobs, label="lemmas")))
+    return Results(found, np.array(lab.map(trials.random_maps, range(SETS), label="random maps")))
 
 
 def run(trial: Trial) -> float:
@@ -101,13 +109,15 @@ claim(EXACT, ERROR, "Lemma 42", trials.select)
 claim(EXACT, ERROR, "Lemma 42", trials.select_printed, held=False)
 claim(EXACT, ERROR, "Lemma 43", trials.linear)
 claim(EXACT, ERROR, "Proposition 6", trials.zero_head)
-claim(
-    Exact(below=0.02),
-    "Largest relative difference between closed form and 2000 pairs, N = 15, 16, 19, 20.",
-    "footnote on the random baseline",
-    trials.random_maps,
-    paper="2.85 and 3.33",
-)
+
+
+@study.claim(Mean(equals=0.0, within=0.02), at="footnote on the random baseline", paper="2.85 and 3.33")
+def random_maps(results: Results) -> np.ndarray:
+    """Two random causal maps are 4(H_{N+1} − 1) − 2H_N apart.
+
+    Relative difference between 2000 pairs and the closed form, mean over N = 15, 16, 19, 20, mean over sets of pairs.
+    """
+    return results.maps
 
 
 @study.figure

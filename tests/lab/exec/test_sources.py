@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -210,3 +211,15 @@ def test_the_door_counts_as_it_was_so_that_a_refusal_makes_no_result_stale(tmp_p
     assert sources._part("sandlab.checking", edited) == sources._part("sandlab.checking", now["checking"])
     assert sources._part("sandlab._fitting", edited) == ""
     assert sources._part("sandlab.random", edited) != sources._part("sandlab.random", now["random"])
+
+
+def test_how_results_are_judged_makes_none_stale_because_no_study_judges_while_it_collects(tmp_path):
+    edited = tmp_path / "edited.py"
+    edited.write_text("SCALE = 2\n")
+    studies = sources.PACKAGE / "studies"
+    judging = sources._part("sandlab.studies.claims", studies / "claims.py")
+    assert sources._part("sandlab.studies.claims", edited) == judging
+    files = [file for file in studies.rglob("*.py") if file.name not in ("claims.py", "study.py")]
+    assert len(files) > 150
+    judges = re.compile(r"\bjudge\(|\.(interval|estimate|excludes|remark)\(")
+    assert [file.name for file in files if judges.search(file.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""Three small models leave open whether backtracking writes more distinct correct test cases than sampling.
+"""Backtracking writes more distinct correct cases than sampling in two of three settings; the rest is open.
 
 A model is asked for test cases of a function that appends an item to a list; how many are correct and distinct?
 
@@ -27,12 +27,13 @@ over models.
 What to look for: the trained verifier's bar beside plain sampling's, at hardly more queries, while the best of eight
 candidates costs eight times as much. The table of errors says what is repaired: mostly false results.
 
-**What was learnt.** The three models of the quick preset leave open whether backtracking gains anything. An earlier
-custom run with eight models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger where
-the distribution makes more errors, as in the source); its number of models had been raised after four and six were seen
-to leave them open, so it counts for less than its intervals said (`sandlab claims --history verifier/codegen.helps`).
-The best of n candidates for each line is worse than sampling here and better in the source (n = 2): the probe of lines
-prefers lines that it has seen, and what repeats is not counted. That backtracking beats it therefore says little.
+**What was learnt.** With the three models of the quick preset backtracking gains at top-p 0.95 and at temperature 1.2;
+without a nucleus, and against the best of n candidates, zero lies in the interval. An earlier custom run with eight
+models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger where the distribution makes
+more errors, as in the source); its number of models had been raised after four and six were seen to leave them open, so
+it counts for less than its intervals said (`sandlab claims --history verifier/codegen.helps`). The best of n candidates
+for each line is worse than sampling here and better in the source (n = 2): the probe of lines prefers lines that it has
+seen, and what repeats is not counted. That backtracking beats it therefore says little.
 
 How it was measured: size and training of the model were chosen among eight on seed 0, with its accuracies in view, and
 seed 0 is among the models.
@@ -46,7 +47,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import GREY, QUERIES, THESIS, bars, published_mean
 from sandlab.studies.verifier.codegen import _code_runs as code
@@ -56,7 +57,7 @@ from sandlab.studies.verifier.codegen._writers import of_writers
 
 study = Study(
     "verifier/codegen",
-    title="Three small models leave open whether backtracking writes more distinct correct test cases than sampling",
+    title="Backtracking writes more distinct correct cases than sampling in two of three settings; the rest is open",
     source=QUERIES,
     at=f"code generation ({THESIS}, Tables 3.6 to 3.8)",
     **code.PRESETS,
@@ -127,15 +128,6 @@ def cheap(results: code.Cases) -> np.ndarray:
     test cases.
     """
     return of_writers(results, results.queries(MAIN) / results.queries(PLAIN), 2.0)
-
-
-@study.claim(Exact(below=0.5), source="by definition of the counters")
-def accounting(results: code.Cases) -> float:
-    """Queries are the tokens kept and the tokens erased: nothing is computed twice.
-
-    Largest difference between queries and tokens written, over all decodings.
-    """
-    return float(max(abs(each.paid[:, -1].sum() - each.tokens) for models in results.written for each in models))
 
 
 @study.table

@@ -39,7 +39,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.studies.claims import Exact, Mean
+from sandlab.studies.claims import Mean
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.verifier._decoding_runs import QUERIES, THESIS, spread, table
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
@@ -171,15 +171,6 @@ def exact(results: Results) -> np.ndarray:
     """
     share = results.fresh.share
     return np.mean([share(f"trained {top_p}") - share(f"exact {top_p}") for top_p in (0.9, 1.0)], axis=0)
-
-
-@study.claim(Exact(below=0.5), source="by definition of the counters")
-def accounting(results: Results) -> float:
-    """Queries are the tokens kept and the tokens erased: nothing is computed twice.
-
-    Largest difference between queries and tokens written, over decodings and models.
-    """
-    return float(max(np.abs(each["queries"] - each["written"]).max() for each in results.fresh.counts.values()))
 
 
 @study.table
