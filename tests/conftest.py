@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jaxtyping import install_import_hook
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -14,8 +13,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "disabled")
 
 sys.path.insert(0, str(Path(__file__).parent))
-if os.environ.get("SANDLAB_SHAPES"):
-    install_import_hook("sandlab", "shapes.shapes_only")
+if os.environ.get("SANDLAB_SHAPES", "1") != "0":
+    import shapes
+
+    shapes.install("sandlab")
 
 
 @pytest.fixture(autouse=True)
