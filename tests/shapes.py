@@ -33,7 +33,8 @@ KINDS = ("Bool", "Float", "Int")
 ARRAYS = (torch.Tensor, np.ndarray)
 # Names that a module may import for type checkers alone.
 USUAL = {
-    **{name: getattr(jaxtyping, name) for name in KINDS},
+    "Bool": jaxtyping.Bool,
+    "Float": jaxtyping.Float,
     "Tensor": torch.Tensor,
     "torch": torch,
     "np": np,
@@ -197,13 +198,18 @@ def annotations_with_axes(annotations: Mapping[str, Any], names: dict[str, Any])
 
 
 class _Names(dict[str, Any]):
-    """Names of a module; one that exists for type checkers alone stands for a class of its own."""
+    """Names of a module; one that exists for type checkers alone stands for a class of its own.
+
+    `Int` means whole numbers of any width here, unsigned ones (small tables, images) included.
+    """
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__()
         self.known = known
 
     def __missing__(self, name: str) -> Any:
+        if name == "Int":
+            return jaxtyping.Integer
         if name in self.known or hasattr(builtins, name):
             raise KeyError(name)
         return USUAL.get(name, type(name, (), {}))

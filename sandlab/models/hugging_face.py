@@ -69,7 +69,7 @@ def _classes() -> tuple[Any, Any]:
         model_type = MODEL_TYPE
 
         def __init__(
-            self, sandlab_model: str = "", sandlab_options: Any = None, vocab_size: int = 0, **rest: Any
+            self, sandlab_model: str = "", sandlab_options: object = None, vocab_size: int = 0, **rest: Any
         ) -> None:
             self.sandlab_model, self.sandlab_options, self.vocab_size = sandlab_model, sandlab_options or {}, vocab_size
             self.num_hidden_layers = 1  # `generate` asks for it; there is no cache of Hugging Face's kind
@@ -92,12 +92,12 @@ def _classes() -> tuple[Any, Any]:
             """Weights are those of the file."""
 
         @classmethod
-        def from_pretrained(cls, *args: Any, **options: Any) -> Any:
+        def from_pretrained(cls, *args: Any, **options: Any) -> object:
             loaded = super().from_pretrained(*args, **options)
             _restore_tables(loaded[0] if isinstance(loaded, tuple) else loaded)
             return loaded
 
-        def forward(self, input_ids: Any, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+        def forward(self, input_ids: Any, attention_mask: object = None, labels: Any = None, **_: object) -> object:
             logits = self.inner(input_ids)
             loss = None
             if labels is not None:
@@ -106,8 +106,8 @@ def _classes() -> tuple[Any, Any]:
             return CausalLMOutput(loss=loss, logits=logits)  # type: ignore[arg-type]
 
         def prepare_inputs_for_generation(  # type: ignore[override]
-            self, input_ids: Any, **_: Any
-        ) -> dict[str, Any]:
+            self, input_ids: object, **_: object
+        ) -> dict[str, object]:
             return {"input_ids": input_ids}
 
     del transformers

@@ -18,8 +18,8 @@ llguidance is the one that fits.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,7 +35,8 @@ from sandlab.errors import BadInput
 __all__ = ["GrammarVerifier"]
 
 MOST_CHARACTERS = 1_000_000
-_READERS: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
+Question: TypeAlias = Callable[[int, list[int]], float]  # of a row and its tokens
+_READERS: WeakKeyDictionary[object, dict[int, Any]] = WeakKeyDictionary()
 
 
 class GrammarVerifier(Verifier):
@@ -121,7 +122,7 @@ class GrammarVerifier(Verifier):
         check = self.language.check
         return check is None or check(self.reader.decode_str(self.read[row])[len(self.heads[row]) :])
 
-    def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Any) -> Tensor:
+    def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Question) -> Tensor:
         answers = [float(question(row, text)) for row, text in self._texts(tokens, lengths, rows)]
         return torch.tensor(answers, dtype=torch.float64, device=tokens.device)
 

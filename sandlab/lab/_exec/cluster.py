@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Outcome
@@ -51,7 +50,7 @@ class Cluster:
                 "on must be local or processes here: ray is not installed, try sandlab[cluster]"
             ) from missing
         self.ray = ray
-        self._in_flight: dict[Any, Task] = {}
+        self._in_flight: dict[object, Task] = {}
         self._nodes: list[Facts] = []
         self._seen = -_FRESH_FOR
         self._lost, self._answered = False, time.monotonic()
@@ -111,7 +110,7 @@ class Cluster:
             _knock(place)
         self._begin(address=place if place.startswith("ray://") else place.removeprefix("ray:"), **options)
 
-    def _begin(self, **options: Any) -> None:
+    def _begin(self, **options: object) -> None:
         """Start or join Ray, which gives its processes half a minute to appear: a busy machine may need another try."""
         for left in reversed(range(_TRIES)):
             try:
@@ -150,7 +149,7 @@ class Cluster:
             "the cluster again and give the same command, or give it with --on processes"
         )
 
-    def _outcome(self, reference: Any) -> Done | Failed:
+    def _outcome(self, reference: object) -> Done | Failed:
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)
