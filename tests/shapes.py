@@ -2,9 +2,9 @@
 
 `install()` puts an import hook before the package. Every function with an array such as `Float[Tensor, "batch time"]`
 in its signature then checks its array arguments and its result, every dataclass with such a field its fields;
-axes of one name have one size within a call. Nothing else is looked at, and a combination of shapes that was found
-right once is only looked up afterwards. Inside a compiler's trace (`torch.export`, `torch.compile`) nothing is checked:
-what is traced must be the package's own code.
+axes of one name have one size within a call. A function may refuse an argument itself: its own error comes first.
+Nothing else is looked at, and a combination of shapes that was found right once is only looked up afterwards. Inside a
+compiler's trace (`torch.export`, `torch.compile`) nothing is checked: what is traced must be the package's own code.
 """
 
 from __future__ import annotations
@@ -131,13 +131,17 @@ def check_call(function: Callable[..., Any]) -> Callable[..., Any]:
         plan = _plans.get(function.__code__) or _plan(function)
         values = [args[k] if k < len(args) else options.get(name, _ABSENT) for k, name, _ in plan.arguments]
         given = tuple(map(_key, values))
-        if given not in plan.known:
-            _check(function, plan, values, given)
-        result = function(*args, **options)
-        if plan.result is not None:
-            whole = (given, _key(result))
-            if whole not in plan.known:
-                _check(function, plan, values, whole, result)
+        wrong = "" if given in plan.known else _wrong(function, plan, values, given)
+        try:
+            result = function(*args, **options)
+        except Exception as problem:  # a refusal of what does not fit, perhaps: it stands
+            if wrong:
+                problem.add_note(wrong)
+            raise
+        whole = (given, _key(result)) if plan.result is not None else given
+        wrong = wrong or ("" if whole in plan.known else _wrong(function, plan, values, whole, result))
+        if wrong:
+            raise ShapeError(wrong)
         return result
 
     return checked
@@ -156,8 +160,8 @@ def check_fields(cls: type) -> type:
             plan = _plans.get(cls) or _field_plan(cls)
             values = [getattr(self, name) for _, name, _ in plan.arguments]
             given = tuple(map(_key, values))
-            if given not in plan.known:
-                _check(cls, plan, values, given)
+            if given not in plan.known and (wrong := _wrong(cls, plan, values, given)):
+                raise ShapeError(wrong)
 
     cls.__init__ = checked  # type: ignore[misc]
     return cls
@@ -239,14 +243,16 @@ def _key(value: Any) -> Hashable:
     return type(value)
 
 
-def _check(owner: Any, plan: _Plan, values: list[Any], key: Hashable, *result: Any) -> None:
+def _wrong(owner: Any, plan: _Plan, values: list[Any], key: Hashable, *result: Any) -> str:
+    """What does not fit, in a sentence; nothing when all does, which is then known of these shapes."""
     with jaxtyped("context"):
         for value, (_, name, hint) in zip(values, plan.arguments, strict=True):
             if value is not _ABSENT and not _fits(value, hint):
-                raise ShapeError(_sentence(owner, name, hint, value, plan, values))
-        if result and not _fits(result[0], plan.result):
-            raise ShapeError(_sentence(owner, "the result", plan.result, result[0], plan, values))
+                return _sentence(owner, name, hint, value, plan, values)
+        if result and plan.result is not None and not _fits(result[0], plan.result):
+            return _sentence(owner, "the result", plan.result, result[0], plan, values)
     plan.known.add(key)
+    return ""
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -1,5 +1,7 @@
 """The checker of shapes finds what it is there to find."""
 
+from __future__ import annotations
+
 import ast
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +14,26 @@ from shapes import ShapeError, check_call, check_fields
 from torch import Tensor
 
 import sandlab as sl
-from sandlab.worlds.markov.bigram_text import last_occurrence
+from sandlab.errors import BadInput
+from sandlab.models.attention import causal_mask
 
 PACKAGE = Path(sl.__file__).parent
 
 
 @check_call
-def product(
-    a: Float[Tensor, "n m"], b: Float[Tensor, "m k"], *, more: Float[Tensor, " k"] | None = None
-) -> Float[Tensor, "n k"]:
-    return a @ b if more is None else more
+def first(a: Float[Tensor, "n m"], b: Float[Tensor, "m k"], *, last: bool = False) -> Float[Tensor, "n m"]:
+    return b if last else a
 
 
 @check_call
-def pair(x: Int[np.ndarray, " n"] | list[int]) -> tuple[Int[np.ndarray, " n"], dict[str, Float[np.ndarray, " n"]]]:
+def refusing(a: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    if a.ndim != 2:
+        raise BadInput("a must be a table")
+    return a
+
+
+@check_call
+def halves(x: Int[np.ndarray, " n"] | list[int]) -> tuple[Int[np.ndarray, " n"], dict[str, Float[np.ndarray, " n"]]]:
     x = np.asarray(x)
     return x, {"half": x[:3] / 2}
 
@@ -39,27 +47,36 @@ class Pair:
 
 def test_axes_of_one_name_have_one_size() -> None:
     for _ in range(2):  # the second time the shapes are known
-        assert product(torch.ones(2, 3), b=torch.ones(3, 4)).shape == (2, 4)
+        assert first(torch.ones(2, 3), b=torch.ones(3, 4)).shape == (2, 3)
         with pytest.raises(ShapeError, match=r"b must be .*m k.*got torch.float32 \(4, 4\)"):
-            product(torch.ones(2, 3), torch.ones(4, 4))
+            first(torch.ones(2, 3), torch.ones(4, 4))
 
 
 def test_kinds_axes_and_results_are_checked() -> None:
     with pytest.raises(ShapeError, match="a must be"):
-        product(torch.ones(2, 3, dtype=torch.long), torch.ones(3, 4))
+        first(torch.ones(2, 3, dtype=torch.long), torch.ones(3, 4))
     with pytest.raises(ShapeError, match="a must be"):
-        product(torch.ones(3), torch.ones(3, 4))
+        first(torch.ones(3), torch.ones(3, 4))
+    with pytest.raises(ShapeError, match="a must be"):
+        first([[1.0]], torch.ones(1, 4))  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="the result must be"):
-        product(torch.ones(2, 3), torch.ones(3, 4), more=torch.ones(4))
+        first(torch.ones(2, 3), torch.ones(3, 4), last=True)
+
+
+def test_a_functions_own_refusal_comes_first() -> None:
+    with pytest.raises(BadInput, match="a must be a table") as refusal:
+        refusing(torch.ones(3))
+    assert "refusing: a must be" in refusal.value.__notes__[0]
 
 
 def test_arrays_inside_tuples_and_dictionaries_are_checked() -> None:
-    assert len(pair([1, 2, 3])) == 2
-    pair(np.arange(3))
+    assert len(halves([1, 2, 3])) == 2
+    halves(np.arange(3))
+    halves(np.arange(3, dtype=np.uint8))
     with pytest.raises(ShapeError, match="the result must be"):
-        pair(np.arange(4))
+        halves(np.arange(4))
     with pytest.raises(ShapeError, match="x must be"):
-        pair(np.ones((2, 2), dtype=int))
+        halves(np.ones((2, 2), dtype=int))
 
 
 def test_fields_are_checked() -> None:
@@ -69,8 +86,9 @@ def test_fields_are_checked() -> None:
 
 
 def test_the_package_is_checked_in_this_very_run() -> None:
-    with pytest.raises(ShapeError, match="tokens must be"):
-        last_occurrence(torch.zeros(3, dtype=torch.long))
+    assert causal_mask(torch.zeros(2, 3, 3)).shape == (3, 3)
+    with pytest.raises(ShapeError, match="scores must be"):
+        causal_mask(torch.zeros(2, 3, 3, dtype=torch.long))
 
 
 def test_every_shape_of_the_package_can_be_read() -> None:

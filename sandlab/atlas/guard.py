@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from sandlab.errors import BadInput
 
@@ -39,7 +40,7 @@ def close_files(readable: Iterable[Path], writable: Iterable[Path] = ()) -> None
     def inside(path: str, roots: list[str]) -> bool:
         return any(path == root or path.startswith(root + os.sep) for root in roots)
 
-    def check(event: str, arguments: tuple[object, ...]) -> None:
+    def check(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _FORBIDDEN:
             raise Closed(_REFUSAL)
         if event != "open" or isinstance(arguments[0], int) or arguments[0] is None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 

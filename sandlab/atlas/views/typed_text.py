@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sandlab.worlds.base import World
+    from sandlab.worlds.flip_flop.language import FlipFlop
+    from sandlab.worlds.hmm.models import HMM
 
 __all__ = ["NoLaw", "by_letter", "hidden_states", "laws_of", "membership"]
 

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Outcome
@@ -110,7 +111,7 @@ class Cluster:
             _knock(place)
         self._begin(address=place if place.startswith("ray://") else place.removeprefix("ray:"), **options)
 
-    def _begin(self, **options: object) -> None:
+    def _begin(self, **options: Any) -> None:
         """Start or join Ray, which gives its processes half a minute to appear: a busy machine may need another try."""
         for left in reversed(range(_TRIES)):
             try:
@@ -149,7 +150,7 @@ class Cluster:
             "the cluster again and give the same command, or give it with --on processes"
         )
 
-    def _outcome(self, reference: object) -> Done | Failed:
+    def _outcome(self, reference: Any) -> Done | Failed:
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)

@@ -90,7 +90,7 @@ def _pack(value: object, place: str, arrays: dict[str, np.ndarray], tensors: dic
 
 
 def _pack_dict(
-    value: Mapping[object, object], place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]
+    value: Mapping[Any, object], place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]
 ) -> Json:
     """A dict with ordinary string keys stays one; any other keys become a list of pairs."""
     if all(isinstance(key, str) and not key.startswith("@") for key in value):
