@@ -102,7 +102,7 @@ class Jobs:
         if known:
             del self.known[job.number]
 
-    def _task(self, work: Coroutine[object, object, object]) -> None:
+    def _task(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

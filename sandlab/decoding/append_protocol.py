@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -125,7 +126,7 @@ class AppendProtocol:
         return AppendReport(probe.validation_accuracy, tokens.labels.count(0), accuracy, queries)
 
     @property
-    def _warp(self) -> dict[str, float]:
+    def _warp(self) -> dict[str, Any]:
         return {"temperature": self.temperature, "top_p": self.top_p}
 
     def find_errors(self, model: LanguageModel) -> tuple[Labelled, Labelled]:

@@ -137,7 +137,7 @@ def decoder_names() -> list[str]:
     return [name for name in names("decoders") if issubclass(get("decoders", name), Decoder)]
 
 
-def _prompts(given: str | Chat | Sequence[str] | Sequence[Chat]) -> list[str | Chat]:
+def _prompts(given: Any) -> list[str | Chat]:
     """The prompts, one by one: a text or a chat alone is one prompt."""
     if isinstance(given, str):
         return [given]

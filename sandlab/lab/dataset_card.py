@@ -11,7 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -182,7 +182,7 @@ def _call(world: World) -> tuple[str, bool]:
     return made, len(plain) == len(changed)
 
 
-def _is_default(world: World, field: dataclasses.Field[Any]) -> bool:
+def _is_default(world: World, field: dataclasses.Field[object]) -> bool:
     value = getattr(world, field.name)
     default = field.default_factory() if callable(field.default_factory) else field.default
     return repr(value) == repr(default)

@@ -69,7 +69,7 @@ def _classes() -> tuple[Any, Any]:
         model_type = MODEL_TYPE
 
         def __init__(
-            self, sandlab_model: str = "", sandlab_options: object = None, vocab_size: int = 0, **rest: Any
+            self, sandlab_model: str = "", sandlab_options: Any = None, vocab_size: int = 0, **rest: Any
         ) -> None:
             self.sandlab_model, self.sandlab_options, self.vocab_size = sandlab_model, sandlab_options or {}, vocab_size
             self.num_hidden_layers = 1  # `generate` asks for it; there is no cache of Hugging Face's kind
@@ -92,7 +92,7 @@ def _classes() -> tuple[Any, Any]:
             """Weights are those of the file."""
 
         @classmethod
-        def from_pretrained(cls, *args: Any, **options: Any) -> object:
+        def from_pretrained(cls, *args: Any, **options: Any) -> Any:
             loaded = super().from_pretrained(*args, **options)
             _restore_tables(loaded[0] if isinstance(loaded, tuple) else loaded)
             return loaded

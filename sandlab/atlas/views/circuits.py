@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sandlab.errors import BadInput, integer, number
@@ -101,7 +101,7 @@ def _computation(
 
 
 @contextlib.contextmanager
-def _changed(model: Model, bits: int | None, off: str, temperature: float) -> Iterator[nn.Module]:
+def _changed(model: nn.Module, bits: int | None, off: str, temperature: float) -> Iterator[nn.Module]:
     """The model with fewer bits, without a head, at another temperature."""
     from sandlab.circuits.precision import rounded
     from sandlab.models.hooks import patch

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,11 +32,14 @@ from sandlab.decoding.verifiers.base import Verifier
 from sandlab.decoding.verifiers.schemas import TextLanguage
 from sandlab.errors import BadInput
 
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
 __all__ = ["GrammarVerifier"]
 
 MOST_CHARACTERS = 1_000_000
 Question: TypeAlias = Callable[[int, list[int]], float]  # of a row and its tokens
-_READERS: WeakKeyDictionary[object, dict[int, Any]] = WeakKeyDictionary()
+_READERS: WeakKeyDictionary[object, dict[int, LLTokenizer]] = WeakKeyDictionary()
 
 
 class GrammarVerifier(Verifier):
@@ -156,7 +159,7 @@ def _common(first: list[int], second: list[int]) -> int:
     return next(place for place, pair in enumerate(zip([*first, None], [*second, -1])) if pair[0] != pair[1])
 
 
-def read_tokens(tokenizer: Any, vocab: int) -> Any:
+def read_tokens(tokenizer: Any, vocab: int) -> LLTokenizer:
     """The bytes of a tokenizer's tokens: the same for every grammar, and larger than most of them."""
     try:
         import llguidance.hf
@@ -180,7 +183,7 @@ def _after(head: str, grammar: str) -> str:
     return json.dumps({"grammars": [first, {**own, "name": "text"}]})
 
 
-def _matcher(grammar: str, reader: Any) -> Any:
+def _matcher(grammar: str, reader: LLTokenizer) -> LLMatcher:
     """What follows the grammar over the tokens' bytes."""
     from llguidance import LLMatcher
 

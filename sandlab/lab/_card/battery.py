@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from sandlab.lab._card.worlds import SignChain, TokenRegression
 from sandlab.learning._engine.evaluation import evaluate_batch
 from sandlab.learning.experiment import Snapshot, Training
@@ -66,8 +64,8 @@ class CardProbe:
 
     tests: tuple[CardTest, ...]
 
-    def __call__(self, now: Snapshot) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
+    def __call__(self, now: Snapshot) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for test in self.tests:
             batch = test.world.sample(EXAMPLES, rng=now.rng(5, test.label))
             measured = evaluate_batch(now.model, batch, CrossEntropy())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,6 @@ import numpy as np
 
 from sandlab.errors import BadInput
 from sandlab.lab._card.battery import BATTERY, EXAMPLES, CardProbe, CardTest, Task, tasks
-from sandlab.lab._store.plain import Facts
 from sandlab.lab.laboratory import Laboratory
 from sandlab.lab.sweeps import train_what_time_allows
 from sandlab.learning.experiment import Experiment, Runs
@@ -29,7 +28,7 @@ from sandlab.worlds.base import World
 
 __all__ = ["REFERENCES", "ZOO", "Card", "Row", "measure_card", "recorded"]
 
-REFERENCES: dict[str, type[Config]] = {
+REFERENCES: dict[str, Any] = {
     "transformer": TransformerConfig,
     "lstm": LSTMConfig,
     "ssm": StateSpaceConfig,
@@ -97,7 +96,7 @@ class Card:
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
-    def from_dict(cls, data: Facts) -> Card:
+    def from_dict(cls, data: Mapping[str, Any]) -> Card:
         return cls(**{**data, "rows": [Row(**row) for row in data["rows"]]})
 
 

@@ -330,6 +330,6 @@ def _checked_kernel(kernel: object) -> np.ndarray:
     return table / sums[..., None]
 
 
-def _as_tuples(table: Any) -> Any:
+def _as_tuples(table: Any) -> float | tuple[object, ...]:
     values = table.tolist() if isinstance(table, np.ndarray) else table
     return tuple(_as_tuples(value) for value in values) if isinstance(values, list) else float(values)
