@@ -11,14 +11,17 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["PLAIN", "fits", "in_words", "is_open", "is_simple"]
+__all__ = ["PLAIN", "Hint", "fits", "in_words", "is_open", "is_simple"]
+
+Hint: TypeAlias = Any
+"""An annotation: a class, a union, a generic such as `list[int]`. No type of the typing module covers them all."""
 
 _LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 
 
-def fits(hint: Any, value: object) -> bool:
+def fits(hint: Hint, value: object) -> bool:
     """Whether a value has the type of an annotation; what an annotation leaves open fits always."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -42,7 +45,7 @@ def fits(hint: Any, value: object) -> bool:
     return _is_instance(value, hint)
 
 
-def in_words(hint: Any) -> str:
+def in_words(hint: Hint) -> str:
     """What an annotation allows, for a sentence."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -63,14 +66,14 @@ def in_words(hint: Any) -> str:
     return f"a {getattr(hint, '__name__', hint)}"
 
 
-def is_simple(hint: Any) -> bool:
+def is_simple(hint: Hint) -> bool:
     """Whether the annotation speaks of plain values alone: these are checked at every call."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return all(is_simple(option) for option in typing.get_args(hint))
     return hint in (bool, int, float, type(None), None) or typing.get_origin(hint) is typing.Literal
 
 
-def _holds(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
+def _holds(origin: Hint, inside: tuple[Hint, ...], value: object) -> bool:
     """Containers: their kind and, of lists, tuples and dictionaries, every item."""
     if not isinstance(origin, type):
         return True
@@ -83,7 +86,7 @@ def _holds(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
     return isinstance(value, origin)
 
 
-def _is_row(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
+def _is_row(origin: Hint, inside: tuple[Hint, ...], value: object) -> bool:
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
         return False
     if getattr(value, "ndim", 1) == 0:  # a tensor of one number has __iter__ and nothing to iterate over
@@ -95,12 +98,12 @@ def _is_row(origin: Any, inside: tuple[Any, ...], value: object) -> bool:
     return all(fits(inside[0], item) for item in value)
 
 
-def is_open(hint: Any) -> bool:
+def is_open(hint: Hint) -> bool:
     """Whether an annotation does not say what a value must be."""
     return hint in (Any, object, inspect.Parameter.empty) or not isinstance(hint, type) or _is_protocol(hint)
 
 
-def _is_protocol(hint: Any) -> bool:
+def _is_protocol(hint: Hint) -> bool:
     return bool(getattr(hint, "_is_protocol", False))
 
 
@@ -144,7 +147,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value[:10_000])
 
 
-PLAIN: dict[Any, Callable[[object], bool]] = {
+PLAIN: dict[Hint, Callable[[object], bool]] = {
     bool: lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"),
     int: _is_whole,
     float: _is_real,
@@ -157,7 +160,7 @@ PLAIN: dict[Any, Callable[[object], bool]] = {
 }
 
 
-_WORDS: dict[Any, str] = {
+_WORDS: dict[Hint, str] = {
     bool: "True or False",
     int: "a whole number",
     float: "a number",

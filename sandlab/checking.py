@@ -18,14 +18,16 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from sandlab._fitting import PLAIN, fits, in_words, is_open, is_simple
+from sandlab._fitting import PLAIN, Hint, fits, in_words, is_open, is_simple
 from sandlab.errors import BadInput, nearest, shown
 
 __all__ = ["available_bytes", "checked", "checked_types", "fits", "in_words", "refuse_beyond_memory", "sized"]
 
 Thing = TypeVar("Thing")
+Function: TypeAlias = Callable[..., Any]
+Plan: TypeAlias = list[tuple[str, Hint, bool]]  # a parameter, its annotation, and whether that is a plain one
 _VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
 _TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
 _PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
@@ -61,19 +63,17 @@ def checked_types(function: Thing) -> Thing:
     return _guard(function, function.__name__, values=False)  # type: ignore[return-value]
 
 
-def _guard(
-    function: Callable[..., Any], name: str, skip: int = 0, owner: type | None = None, values: bool = True
-) -> Callable[..., Any]:
+def _guard(function: Function, name: str, skip: int = 0, owner: type | None = None, values: bool = True) -> Function:
     signature = inspect.signature(function)
     # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
     # before that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
     most = {"positions": 2**16, "heads": 2**16, "types": 2**16}
     formula = function.__module__.startswith("sandlab.lenses.")
     most |= {} if name.endswith("Config") or formula else {"length": 2**22}
-    plan: list[tuple[str, Any, bool]] = []
+    plan: Plan = []
 
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> object:
         if not plan:
             hints = _hints(function, owner)
             plan.extend((each, hints.get(each, Any), is_simple(hints.get(each, Any))) for each in signature.parameters)
@@ -98,7 +98,7 @@ def _guard(
     return call
 
 
-def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) -> None:
+def _refuse_strangers(plan: Plan, given: Mapping[str, object]) -> None:
     """Refuse what a constructor only stores and its annotation excludes: numbers, words and the like.
 
     Lists and arrays are for the constructor to judge; objects of one's own classes may behave like what is asked for.
@@ -113,7 +113,7 @@ def _refuse_strangers(plan: list[tuple[str, Any, bool]], given: dict[str, Any]) 
             raise BadInput(_refusal(field, hint, value))
 
 
-def _holds_strangers(hint: Any, value: object) -> bool:
+def _holds_strangers(hint: Hint, value: object) -> bool:
     """Whether a list that should hold numbers holds something that no constructor makes a number of: None, a word."""
     kinds = [kind for kind in typing.get_args(hint) if kind is not Ellipsis]
     if typing.get_origin(hint) not in (tuple, list) or not isinstance(value, (list, tuple)):
@@ -121,7 +121,7 @@ def _holds_strangers(hint: Any, value: object) -> bool:
     return all(map(is_simple, kinds)) and any(item is None or isinstance(item, (str, bytes)) for item in value)
 
 
-def _takes_rows(hint: Any) -> bool:
+def _takes_rows(hint: Hint) -> bool:
     """Whether an annotation speaks of lists, dictionaries or arrays."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return any(_takes_rows(option) for option in typing.get_args(hint))
@@ -130,7 +130,7 @@ def _takes_rows(hint: Any) -> bool:
 
 
 def _bind(
-    signature: inspect.Signature, name: str, skip: int, args: tuple[Any, ...], options: dict[str, Any]
+    signature: inspect.Signature, name: str, skip: int, args: tuple[object, ...], options: dict[str, object]
 ) -> dict[str, Any]:
     try:
         return signature.bind(*args, **options).arguments
@@ -143,9 +143,7 @@ def _bind(
         raise BadInput(f"{name}: {problem}") from None
 
 
-def _explain(
-    problem: Exception, name: str, plan: list[tuple[str, Any, bool]], given: dict[str, Any], values: bool
-) -> None:
+def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, object], values: bool) -> None:
     """Say which argument is to blame, if it can be told; a bug inside stays the error that it is."""
     for field, hint, _ in plan:
         if field in given and not fits(hint, given[field]):
@@ -179,7 +177,7 @@ def _file_being_read(problem: Exception) -> str:
     return ""
 
 
-def _lacking(problem: AttributeError, hints: dict[str, Any], given: dict[str, Any]) -> str:
+def _lacking(problem: AttributeError, hints: dict[str, Hint], given: Mapping[str, object]) -> str:
     """The argument that lacks an attribute, where its annotation allows more kinds of things than the code can use."""
     if problem.name is None:  # raised by hand: it does not say whose attribute it is
         return ""
@@ -192,7 +190,7 @@ def _lacking(problem: AttributeError, hints: dict[str, Any], given: dict[str, An
     return ""
 
 
-def _unseen(hint: Any, value: object) -> bool:
+def _unseen(hint: Hint, value: object) -> bool:
     """Whether `fits` could not look into a plain value: nothing is said of it, or it stands in place of a list."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -215,7 +213,7 @@ def _size_in(text: str) -> str:
     return f": it needs {size}" if found else f" ({size})" if size else ""
 
 
-def _listed(given: dict[str, Any]) -> str:
+def _listed(given: Mapping[str, object]) -> str:
     words = [f"{name}={shown(value)[:60]}" for name, value in given.items() if name not in ("self", "rng")]
     return ", ".join(words[:6]) or "these arguments"
 
@@ -226,7 +224,7 @@ def sized(name: str, most: int | None = None) -> Iterator[None]:
     from torch.overrides import TorchFunctionMode
 
     class Watch(TorchFunctionMode):
-        def __torch_function__(self, call: Any, kinds: Any, args: Any = (), options: Any = None) -> Any:
+        def __torch_function__(self, call: Function, kinds: object, args: Any = (), options: Any = None) -> object:
             if getattr(call, "__name__", "") in _MAKERS:
                 refuse_beyond_memory(name, 4 * _count(args, options or {}), most)
             return call(*args, **(options or {}))
@@ -267,7 +265,7 @@ def available_bytes() -> int:
 _MAKERS = {"empty", "zeros", "ones", "full", "rand", "randn", "randint", "eye", "tril", "triu"}
 
 
-def _count(args: Sequence[Any], options: Mapping[str, Any]) -> float:
+def _count(args: Sequence[object], options: Mapping[str, object]) -> float:
     """Elements of the tensor that a factory is asked for."""
     sizes = options.get("size", args[0] if args and isinstance(args[0], (tuple, list)) else args)
     sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
@@ -275,16 +273,16 @@ def _count(args: Sequence[Any], options: Mapping[str, Any]) -> float:
     return math.prod(numbers) if numbers else 0.0
 
 
-def _refusal(field: str, hint: Any, value: object) -> str:
+def _refusal(field: str, hint: Hint, value: object) -> str:
     kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in PLAIN else ""
     text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
     generator = getattr(hint, "__name__", "") == "Generator"
     return text + (": use rng=sl.rng(0)" if generator else "")
 
 
-def _hints(function: Callable[..., Any], owner: type | None) -> dict[str, Any]:
+def _hints(function: Function, owner: type | None) -> dict[str, Hint]:
     """Parameter → annotation; one that cannot be resolved (names imported for type checkers alone) allows anything."""
-    found: dict[str, Any] = {}
+    found: dict[str, Hint] = {}
     if owner is not None and dataclasses.is_dataclass(owner):
         for kind in reversed(owner.__mro__):
             found |= _resolved(inspect.get_annotations(kind), vars(sys.modules[kind.__module__]))
@@ -293,8 +291,8 @@ def _hints(function: Callable[..., Any], owner: type | None) -> dict[str, Any]:
     return _resolved(getattr(inner, "__annotations__", {}), getattr(inner, "__globals__", {}))
 
 
-def _resolved(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _resolved(annotations: Mapping[str, object], names: dict[str, object]) -> dict[str, Hint]:
+    found: dict[str, Hint] = {}
     for field, annotation in annotations.items():
         holder = types.SimpleNamespace(__annotations__={field: annotation})
         try:

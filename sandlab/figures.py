@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "band", "heatmap", "levels", "new", "save_film", "style"]
 
 COLOURS = ("#0b3954", "#d1495b", "#4f9d69", "#edae49", "#7b5ea7", "#30a2c7", "#8a8d91", "#5c2e0d")
-_RULES: dict[Any, Any] = {
+_RULES: dict[Any, object] = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
@@ -51,7 +51,7 @@ def style() -> Iterator[None]:
     from cycler import cycler
 
     dashes = ["-", "-", "-", "-", "--", "--", "--", "--"]
-    rules: dict[Any, Any] = {**_RULES, "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=dashes)}
+    rules: dict[Any, object] = {**_RULES, "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=dashes)}
     with matplotlib.rc_context(rules):
         yield
 

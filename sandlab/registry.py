@@ -133,7 +133,7 @@ def names(kind: str) -> list[str]:
     return sorted(_entries[kind])
 
 
-def name_of(kind: str, thing: Any) -> str:
+def name_of(kind: str, thing: object) -> str:
     """The name under which `thing` (or its class) is registered."""
     for name in names(kind):
         known = _entries[kind].get(name)
@@ -142,7 +142,7 @@ def name_of(kind: str, thing: Any) -> str:
     raise BadInput(f"{thing!r} is not registered among the {kind}")
 
 
-def summary(thing: Any) -> str:
+def summary(thing: object) -> str:
     """First line of the thing's docstring (or its title, for a study)."""
     text = getattr(thing, "title", None) or (thing.__doc__ or "").strip()
     return text.splitlines()[0] if text else ""
@@ -169,10 +169,10 @@ def public_names(package_name: str) -> dict[str, str]:
     }
 
 
-def lazy_room(package_name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_room(package_name: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a room: a public name loads the file that defines it, and nothing else."""
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
         known = public_names(package_name)
@@ -194,7 +194,7 @@ def _name(thing: Any) -> str:
     return kebab(thing.__name__) if isinstance(thing, (type, FunctionType)) else str(thing.name)
 
 
-def _origin(thing: Any) -> tuple[str, str]:
+def _origin(thing: object) -> tuple[str, str]:
     return thing.__module__, getattr(thing, "__qualname__", "study")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from jaxtyping import install_import_hook
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -17,8 +16,10 @@ os.environ.setdefault("WANDB_MODE", "disabled")
 hypothesis.settings.register_profile("sandlab", deadline=None)  # how busy the machine is decides nothing
 hypothesis.settings.load_profile("sandlab")
 sys.path.insert(0, str(Path(__file__).parent))
-if os.environ.get("SANDLAB_SHAPES"):
-    install_import_hook("sandlab", "shapes.shapes_only")
+if os.environ.get("SANDLAB_SHAPES", "1") != "0":
+    import shapes
+
+    shapes.install("sandlab")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from fastapi import Request
 
@@ -14,11 +13,12 @@ from sandlab.atlas.catalogue import built_in_worlds, has_plugins
 from sandlab.atlas.kept import Kept
 from sandlab.atlas.records import claims, sources
 from sandlab.atlas.workers import TooSlow, Workers
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Answers"]
 
 _FIRST_PAGE = 1.0  # seconds
-_RECORDS: dict[str, Callable[[], dict[str, Any]]] = {"claims": claims, "sources": sources}  # need no worker
+_RECORDS: dict[str, Callable[[], Facts]] = {"claims": claims, "sources": sources}  # need no worker
 _STEADY = ("worlds", "cards", "devices", *_RECORDS)  # the same for every asker, until the server ends
 
 
@@ -35,7 +35,7 @@ class Answers:
             await asyncio.sleep(_FIRST_PAGE)
         await self.pool.start()
 
-    async def answer(self, view: str, arguments: dict[str, Any], request: Request) -> bytes:
+    async def answer(self, view: str, arguments: Facts, request: Request) -> bytes:
         if view in _STEADY:
             return await self._known(view)
         if view == "guess":
@@ -60,7 +60,7 @@ class Answers:
             return await asyncio.to_thread(lambda: _json(_RECORDS[view]()))
         return _json(await self.pool.ask(view, {}))
 
-    async def _unless_gone(self, view: str, arguments: dict[str, Any], request: Request) -> dict[str, Any]:
+    async def _unless_gone(self, view: str, arguments: Facts, request: Request) -> Facts:
         """The answer of a worker, given up when the page has gone for a second or two."""
         task, gone = asyncio.create_task(self.pool.ask(view, arguments)), 0
         try:
@@ -73,5 +73,5 @@ class Answers:
             task.cancel()
 
 
-def _json(found: dict[str, Any]) -> bytes:
+def _json(found: Facts) -> bytes:
     return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

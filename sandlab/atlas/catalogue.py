@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["CLOSED", "ON_FILES", "PATHS", "built_in_worlds", "has_plugins"]
 
@@ -17,7 +18,7 @@ PATHS = ("folder", "path", "paths")  # settings that name files: for Python and 
 _ENTRY = re.compile(r'^@register\("worlds".*\n(?:@.*\n)*class (\w+).*:\n    """(.*?)(?:"""|\n)', re.MULTILINE)
 
 
-def built_in_worlds() -> list[dict[str, Any]]:
+def built_in_worlds() -> list[Facts]:
     """Name, summary and chapter of every built-in world that is made of plain settings; plug-ins are not looked for."""
     from sandlab.registry import kebab
 

@@ -9,7 +9,6 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -17,6 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from sandlab.atlas.catalogue import PATHS
 from sandlab.atlas.kept import packed
 from sandlab.errors import BadInput, integer, number
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["add_job_routes"]
 
@@ -74,7 +74,7 @@ def add_job_routes(app: FastAPI) -> None:
         return JSONResponse(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> Facts:
     data = b""
     async for part in request.stream():
         data += part
@@ -89,7 +89,7 @@ async def _body(request: Request) -> dict[str, Any]:
     return found
 
 
-def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
+def _run_words(asked: Facts) -> tuple[list[str], str]:
     from sandlab.registry import names
 
     study = asked.get("study")
@@ -98,20 +98,20 @@ def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
     return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
 
 
-def _training_words(asked: dict[str, Any], folder: Path) -> tuple[list[str], str]:
+def _training_words(asked: Facts, folder: Path) -> tuple[list[str], str]:
     world, model = asked.get("world"), asked.get("model")
     if not isinstance(world, str) or not isinstance(model, str):
         raise BadInput("choose a world and a model of the list")
     steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
     seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
     lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
-    plan: dict[str, Any] = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
+    plan: Facts = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
     plan |= {"options": _plain(asked.get("options")), "steps": steps, "seeds": seeds, "lr": lr, "folder": str(folder)}
     words = ["sandlab.atlas.live_training", json.dumps(plan)]
     return words, f"{model} on {world}"
 
 
-def _plain(given: Any) -> dict[str, str]:
+def _plain(given: object) -> dict[str, str]:
     """Settings as texts: they are read by their fields' types where they are used."""
     if given is None:
         return {}
@@ -128,7 +128,7 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _machine(store: Path) -> dict[str, Any]:
+def _machine(store: Path) -> Facts:
     """Processors, versions, and what the store holds."""
     parts = {name: _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
     return {

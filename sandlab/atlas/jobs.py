@@ -9,11 +9,12 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts, Json
 
 __all__ = ["Job", "Jobs"]
 
@@ -32,7 +33,7 @@ class Job:
     words: list[str]
     folder: Path | None = None
     state: str = "waiting"
-    lines: list[Any] = field(default_factory=list)
+    lines: list[Json] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
     asked: float = field(default_factory=time.monotonic)
     kept: str = ""
@@ -45,7 +46,7 @@ class Job:
     def saved(self) -> bool:
         return self.folder is not None and (self.folder / "about.json").is_file()
 
-    def facts(self, since: int = 0) -> dict[str, Any]:
+    def facts(self, since: int = 0) -> Facts:
         about = {"number": self.number, "kind": self.kind, "title": self.title, "state": self.state}
         more = {"alive": self.alive, "saved": self.saved, "kept": self.kept}
         return {**about, **more, "lines": self.lines[since:], "next": len(self.lines)}
@@ -101,7 +102,7 @@ class Jobs:
         if known:
             del self.known[job.number]
 
-    def _task(self, work: Any) -> None:
+    def _task(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

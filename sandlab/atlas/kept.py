@@ -8,10 +8,10 @@ import secrets
 import shutil
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from sandlab.atlas.jobs import Job
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Kept"]
 
@@ -37,7 +37,7 @@ class Kept:
         job.folder, job.kept = place, place.name
         return job.kept
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self) -> list[Facts]:
         """What is kept, oldest first."""
         found = []
         for place in sorted((self.folder / "kept").glob("*/about.json"), key=lambda file: file.stat().st_mtime):

@@ -6,7 +6,14 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from sandlab.lab._store.plain import Facts
+
+if TYPE_CHECKING:
+    from sandlab.learning.population import Population
+    from sandlab.models.base import Model
+    from sandlab.worlds.base import Batch, World
 
 __all__ = ["main"]
 
@@ -59,29 +66,29 @@ def main(arguments: list[str]) -> None:
 class _Curve:
     """The losses so far, told as they come: plateaus named after the nearest baseline, attention of one member."""
 
-    def __init__(self, levels: dict[str, float], world: Any, held_out: Any, population: Any) -> None:
+    def __init__(self, levels: dict[str, float], world: World, held_out: Batch, population: Population[Model]) -> None:
         self.levels, self.world, self.population = levels, world, population
         self.row = held_out.inputs[:1]
         self.steps: list[int] = []
         self.losses: list[list[float]] = []
 
-    def note(self, step: int, _model: Any, metrics: dict[str, Any]) -> None:
+    def note(self, step: int, _model: object, metrics: Facts) -> None:
         self.steps.append(int(step))
         self.losses.append([round(float(value), 5) for value in metrics["loss"]])
-        facts: dict[str, Any] = {"step": self.steps[-1], "loss": self.losses[-1]}
+        facts: Facts = {"step": self.steps[-1], "loss": self.losses[-1]}
         if len(self.steps) >= 8 and self.levels:
             facts["plateaus"] = self._plateaus()
         if len(self.steps) % 6 == 1:
             facts |= self._attention()
         _tell(facts)
 
-    def _plateaus(self) -> list[dict[str, Any]]:
+    def _plateaus(self) -> list[Facts]:
         from sandlab.lenses.ngrams.stages import name_plateaus, plateaus
 
         mean = [sum(row) / len(row) for row in self.losses]
         if not all(value < 1e9 for value in mean):  # some member has diverged
             return []
-        found: list[dict[str, Any]] = []
+        found: list[Facts] = []
         for each in name_plateaus(plateaus(self.steps, mean, shortest=0.1), self.levels):
             if found and found[-1]["name"] == each.name:  # a slow slope beside one baseline is one stay there
                 before, now = found[-1]["stop"] - found[-1]["start"], each.stop - each.start
@@ -91,7 +98,7 @@ class _Curve:
                 found.append({"start": each.start, "stop": each.stop, "loss": round(each.loss, 5), "name": each.name})
         return found
 
-    def _attention(self) -> dict[str, Any]:
+    def _attention(self) -> Facts:
         """Attention maps of the first member on the first held-out example; empty for models without attention."""
         import torch
 
@@ -111,7 +118,7 @@ class _Curve:
         return {"attention": maps, "row": letters} if maps else {}
 
 
-def _write(folder: Path, asked: dict[str, Any], curve: _Curve, population: Any) -> None:
+def _write(folder: Path, asked: Facts, curve: _Curve, population: Population[Model]) -> None:
     """Weights of every member, the curves, and what was trained."""
     about = {name: asked[name] for name in ("world", "settings", "model", "options", "steps", "seeds", "lr")}
     about |= {"levels": curve.levels, "at": curve.steps, "loss": curve.losses}
@@ -121,12 +128,12 @@ def _write(folder: Path, asked: dict[str, Any], curve: _Curve, population: Any) 
     _tell({"saved": True})
 
 
-def _stop(*_: Any) -> None:
+def _stop(*_: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _Stop
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _tell(facts: Facts) -> None:
     print(json.dumps(facts), flush=True)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["QUESTIONS", "read_arguments"]
 
@@ -20,11 +20,11 @@ def _texts(text: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in found.items()}
 
 
-_GAME: dict[str, Callable[[str], Any]] = {
+_GAME: dict[str, Callable[[str], object]] = {
     "tokens": int, "depth": int, "seed": int, "rule": str, "error": float, "run": int,
 }  # fmt: skip
 # View → its arguments and how each is read from the address.
-QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
+QUESTIONS: dict[str, dict[str, Callable[[str], object]]] = {
     "worlds": {},
     "world": {"name": str, "settings": _texts, "seed": int, "examples": int},
     "predict": {"name": str, "settings": _texts, "text": str},
@@ -44,7 +44,7 @@ QUESTIONS: dict[str, dict[str, Callable[[str], Any]]] = {
 }  # fmt: skip
 
 
-def read_arguments(view: str, given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def read_arguments(view: str, given: Iterable[tuple[str, str]]) -> Facts:
     """Arguments of a view, read from the address by their kind; an unknown one is refused."""
     readers, found = QUESTIONS[view], {}
     for name, text in given:

@@ -11,17 +11,17 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from sandlab.lab._store.plain import Facts, Json
 
 __all__ = ["claims", "source_number", "sources"]
 
-Json = dict[str, Any]
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def claims() -> Json:
+def claims() -> Facts:
     """Every claim with its published finding: the full preset's, unless quick was judged later and in other words."""
-    rows: dict[str, Json] = {}
+    rows: dict[str, Facts] = {}
     for study, preset, date, finding in _findings():
         before = rows.get(finding["claim"])
         if before is None or before["date"] <= date or _words(before) == _words(finding):
@@ -29,12 +29,12 @@ def claims() -> Json:
     return {"claims": list(rows.values())}
 
 
-def _words(finding: Json) -> tuple[str, str]:
+def _words(finding: Facts) -> tuple[str, str]:
     """What is measured and what it must be; capitals and the full stop do not count."""
     return " ".join(finding["quantity"].lower().rstrip(".").split()), finding["relation"]
 
 
-def _findings() -> Iterator[tuple[str, str, float, Json]]:
+def _findings() -> Iterator[tuple[str, str, float, Facts]]:
     """Study, preset, time and content of every recorded finding of a study that exists."""
     from sandlab.registry import names
 
@@ -47,7 +47,7 @@ def _findings() -> Iterator[tuple[str, str, float, Json]]:
                 yield study, preset, date, finding
 
 
-def _row(study: str, preset: str, date: float, finding: Json) -> Json:
+def _row(study: str, preset: str, date: float, finding: Facts) -> Facts:
     same = ("statement", "relation", "paper", "source", "verdict", "quantity")
     return {
         "id": finding["claim"],
@@ -64,7 +64,7 @@ def _row(study: str, preset: str, date: float, finding: Json) -> Json:
     }
 
 
-def _read(file: Path) -> Any:
+def _read(file: Path) -> Json:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
@@ -89,7 +89,7 @@ def source_number(words: str, ours: float) -> float | None:
     return None
 
 
-def sources() -> Json:
+def sources() -> Facts:
     """Every published definition, theorem and experiment, where it lives, and what its claims found; the errata."""
     verdicts = {row["id"]: _standing(row) for row in claims()["claims"]}
     by_study: dict[str, list[str]] = {}
@@ -106,14 +106,14 @@ def sources() -> Json:
     return {"rows": rows, "errata": _errata(_CHECKOUT / "docs" / "errata.md")}
 
 
-def _standing(row: Json) -> str:
+def _standing(row: Facts) -> str:
     """The verdict; a claim that was printed wrong and fails as it must is "corrected"."""
     return "corrected" if row["verdict"] == "fails" and not row["expected"] else str(row["verdict"])
 
 
-def _errata(file: Path) -> list[Json]:
+def _errata(file: Path) -> list[Facts]:
     """What is printed and what is true, by chapter: rows of tables and points of lists of the page on errata."""
-    found: list[Json] = []
+    found: list[Facts] = []
     for section in file.read_text(encoding="utf-8").split("\n## ")[1:] if file.is_file() else ():
         chapter, _, text = section.partition("\n")
         for line in text.splitlines():

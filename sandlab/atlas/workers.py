@@ -8,10 +8,10 @@ import resource
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from sandlab.atlas.guard import close_files, readable_roots
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts, Json
 
 __all__ = ["TooSlow", "Workers"]
 
@@ -54,7 +54,7 @@ class Workers:
         else:
             self._free.put_nowait(worker)
 
-    async def ask(self, view: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def ask(self, view: str, arguments: Facts) -> Facts:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
         worker = await self._living()
         try:
@@ -112,9 +112,9 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def ask(self, view: str, arguments: dict[str, Any], seconds: int) -> tuple[str, Any]:
+    def ask(self, view: str, arguments: Facts, seconds: int) -> tuple[str, Json]:
         self.pipe.send((view, arguments, seconds))
-        found: tuple[str, Any] = self.pipe.recv()
+        found: tuple[str, Json] = self.pipe.recv()
         return found
 
     def kill(self) -> None:
@@ -143,7 +143,7 @@ def _serve(pipe: Connection, store: Path | None) -> None:
         pipe.send(_answer(view, arguments))
 
 
-def _answer(view: str, arguments: dict[str, Any]) -> tuple[str, Any]:
+def _answer(view: str, arguments: Facts) -> tuple[str, Json]:
     from sandlab.atlas.views import VIEWS
 
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from sandlab.decoding.generators.hugging_face import Chat
 from sandlab.decoding.results import Decoded
 from sandlab.decoding.text import decode_text
 
@@ -28,7 +29,9 @@ class Piece:
     result: Decoded | None = None
 
 
-def stream_text(model: Any, prompts: Any, **settings: Any) -> Iterator[Piece]:
+def stream_text(
+    model: object, prompts: str | Chat | Sequence[str] | Sequence[Chat], **settings: Any
+) -> Iterator[Piece]:
     """`decode_text`, piece by piece while it is written; algorithms that go back take text back.
 
     >>> for piece in stream_text("my-model/", "Describe Ada: ", json_schema={"type": "object"}):

@@ -40,12 +40,12 @@ def decode_text(
     model: LanguageModel | str | Path | Any,
     prompts: str | Chat | Sequence[str] | Sequence[Chat],
     *,
-    tokenizer: Any = None,
+    tokenizer: object = None,
     algorithm: str | Decoder | None = None,
     law: str = "local",
     grammar: str | Path | None = None,
     regex: str | None = None,
-    json_schema: Any = None,
+    json_schema: object = None,
     choices: Sequence[str] | None = None,
     whole: bool = False,
     heal: bool = False,
@@ -147,7 +147,7 @@ def _prompts(given: Any) -> list[str | Chat]:
     return [listed] if isinstance(listed[0], Mapping) else listed
 
 
-def _loaded(model: Any, tokenizer: Any, device: str) -> LanguageModel:
+def _loaded(model: object, tokenizer: object, device: str) -> LanguageModel:
     if isinstance(model, LanguageModel):
         return model
     if isinstance(model, (str, Path)):
@@ -170,7 +170,7 @@ def _keys(starts: Sequence[Sequence[int]], seed: int, device: torch.device) -> T
     return mix(own + mix(torch.tensor(samples) + 1)).to(device)
 
 
-def _default(language: TextLanguage | None, verifier: Any, error: float, law: str, heal: bool) -> str:
+def _default(language: TextLanguage | None, verifier: object, error: float, law: str, heal: bool) -> str:
     if isinstance(verifier, Verifier) or (language is not None and verifier is None and error > 0):
         return "vgb"
     if verifier is not None:
@@ -226,7 +226,7 @@ def _decoder(
     options: Mapping[str, object],
     error: float,
     language: TextLanguage | None,
-    verifier: Any,
+    verifier: object,
     model: LanguageModel,
 ) -> Decoder:
     """The decoder with the settings that suit the verifier, where none are given."""

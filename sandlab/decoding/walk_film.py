@@ -15,6 +15,7 @@ from sandlab.decoding.exact.trees import Tree
 from sandlab.errors import BadInput, require
 
 if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -100,7 +101,7 @@ class WalkFilm:
         token = f" {self.letters[each.token]}" if each.kind not in ("", "rejected") else ""
         return f"{moment}: {_WORDS.get(each.kind, each.kind)}{token}"
 
-    def draw(self) -> Any:
+    def draw(self) -> FuncAnimation:
         """The animation, one frame per event."""
         from matplotlib.animation import FuncAnimation
 

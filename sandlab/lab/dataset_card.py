@@ -9,9 +9,9 @@ import ast
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ from sandlab.worlds.export import to_parquet
 
 __all__ = ["export_dataset"]
 
+Answer = TypeVar("Answer")
 CARD = "README.md"
 _CHUNK = 4096  # of the Parquet files: the same draw gives their first rows
 _MEASURED = 256  # examples that the best possible loss is measured on
@@ -181,7 +182,7 @@ def _call(world: World) -> tuple[str, bool]:
     return made, len(plain) == len(changed)
 
 
-def _is_default(world: World, field: dataclasses.Field[Any]) -> bool:
+def _is_default(world: World, field: dataclasses.Field[object]) -> bool:
     value = getattr(world, field.name)
     default = field.default_factory() if callable(field.default_factory) else field.default
     return repr(value) == repr(default)
@@ -194,7 +195,7 @@ def _is_plain(value: object) -> bool:
         return False
 
 
-def _known(ask: Any) -> Any:
+def _known(ask: Callable[[], Answer]) -> Answer | None:
     """What a world answers; None where it has no such thing."""
     try:
         return ask()

@@ -93,9 +93,9 @@ class Laboratory(Lab):
     def map(
         self,
         job: Callable[..., Result],
-        configs: Iterable[Any],
+        configs: Iterable[object],
         *,
-        given: Iterable[Any] | None = None,
+        given: Iterable[object] | None = None,
         label: str = "",
     ) -> list[Result]:
         """Results of `job` for each config, in order; finished ones come from the cache."""

@@ -29,7 +29,7 @@ from sandlab import figures
 from sandlab.errors import BadInput, require, shown
 from sandlab.lab._exec.executors import Executor, executor
 from sandlab.lab._store.files import write_atomic
-from sandlab.lab._store.plain import plain
+from sandlab.lab._store.plain import Facts, plain
 from sandlab.lab._store.store import Store
 from sandlab.lab.laboratory import Laboratory
 from sandlab.lab.run import check_device, on_bar
@@ -55,11 +55,11 @@ class Sweep:
     runs: dict[str, Runs]
     left_out: tuple[str, ...] = ()
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[Facts]:
         """A row per experiment: parameters, seeds, held-out loss with its spread, and the best possible loss."""
         return [self._row(name) for name in self.runs]
 
-    def _row(self, name: str) -> dict[str, Any]:
+    def _row(self, name: str) -> Facts:
         runs, experiment = self.runs[name], self.experiments[name]
         last = np.asarray(runs.metrics["loss"][:, -1], dtype=float)
         row = {"experiment": name, "world": type(experiment.world).__name__, "parameters": runs.parameters}
@@ -121,7 +121,7 @@ def sweep(
     device: str = "cpu",
     store: str | Path | Store | None = None,
     budget: float | None = None,
-    logger: Any = None,
+    logger: object = None,
 ) -> Sweep:
     """Train every experiment; finished trainings come from the store.
 
@@ -178,7 +178,7 @@ def name_experiments(experiments: Experiments) -> dict[str, Experiment]:
     return dict(zip([name or type(given[0].model).__name__.removesuffix("Config") for name in names], given))
 
 
-def _leaves(value: Any, path: Place = ()) -> Iterator[tuple[Place, str]]:
+def _leaves(value: object, path: Place = ()) -> Iterator[tuple[Place, str]]:
     """(path, text) of every setting of a nested dataclass; its own name stands at the path that ends in ""."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         yield path, getattr(value, "__name__", None) or str(value)
@@ -220,7 +220,7 @@ def best_loss(experiment: Experiment) -> float | None:
         return None
 
 
-def log_runs(logger: Any, name: str, experiment: Experiment, runs: Runs) -> None:
+def log_runs(logger: object, name: str, experiment: Experiment, runs: Runs) -> None:
     """Send the evaluations of an experiment to a logger of Weights & Biases, MLflow or TensorBoard, or of one's own.
 
     logger   an object with `log(values, step=…)` (a W&B run), `log_metrics(values, step=…)` (the module `mlflow`) or

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,7 +56,7 @@ def _example(model: Model, length: int | None) -> Tensor:
     return torch.zeros(_EXAMPLES, time, dtype=torch.long)
 
 
-def _traced(model: Model, example: Tensor) -> tuple[Any, str]:
+def _traced(model: Model, example: Tensor) -> tuple[torch.export.ExportedProgram, str]:
     """The program and the number of examples it takes: any number, or one."""
     training = model.training
     model.eval()

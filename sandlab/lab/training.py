@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._store.environment import environment
 from sandlab.lab._store.files import checksum, refuse_when_full, write_atomic
-from sandlab.lab._store.plain import plain
+from sandlab.lab._store.plain import Facts, plain
 from sandlab.lab._store.store import Store
 from sandlab.learning._engine.scratch import scratch_folder
 from sandlab.learning.experiment import Experiment, Members, Runs, train_members
@@ -33,6 +33,9 @@ from sandlab.models.base import Config, Model, build, seeded
 from sandlab.random import rng
 from sandlab.registry import get, names
 from sandlab.worlds.base import World, cross_entropy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["TrainedModels", "fit_config", "train_experiment"]
 
@@ -46,7 +49,7 @@ class TrainedModels:
     levels: dict[str, float]
     seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Facts:
         """Numbers for a program to read; the loss is that of the first seed."""
         about = {"path": str(self.path), "levels": self.levels, "seconds": self.seconds}
         return {**about, "parameters": self.runs.parameters, "loss": self.runs.loss[0].tolist()}
@@ -131,14 +134,14 @@ def _options(name: str) -> set[str]:
     return {each.name for each in dataclasses.fields(get("models", name).config_class)}
 
 
-def fit_config(world: World, model: type[Model], options: Mapping[str, Any]) -> Config:
+def fit_config(world: World, model: type[Model], options: Mapping[str, object]) -> Config:
     """The config of a model for a world, checked on two examples: see `check_fit`."""
     config = _fitted(world, model, options)
     check_fit(world, config)
     return config
 
 
-def _fitted(world: World, model: type[Model], options: Mapping[str, Any]) -> Config:
+def _fitted(world: World, model: type[Model], options: Mapping[str, object]) -> Config:
     """The config of a model for a world: alphabet, length, classes and readout come from the world unless given."""
     known = {each.name for each in dataclasses.fields(model.config_class)}
     batch = world.sample(2, rng=rng(0, "shape"))
@@ -147,7 +150,7 @@ def _fitted(world: World, model: type[Model], options: Mapping[str, Any]) -> Con
         fitting = [name for name in names("models") if "vocab" not in _options(name) and _fits(world, name, None)]
         listed = f"models that fit: {', '.join(fitting)}" if fitting else "no model of the laboratory fits"
         raise BadInput(f"{type(world).__name__} gives features, not tokens: {listed}")
-    found: dict[str, Any] = {"length": batch.inputs.shape[1] if batch.inputs.ndim > 1 else 1}
+    found: dict[str, object] = {"length": batch.inputs.shape[1] if batch.inputs.ndim > 1 else 1}
     if features:
         found |= {"inputs": batch.inputs[0].numel(), "outputs": int(batch.targets.max()) + 1}
     else:
@@ -204,7 +207,7 @@ def _history(runs: Runs) -> bytes:
     return sink.getvalue()
 
 
-def _draw(result: TrainedModels, experiment: Experiment) -> Any:
+def _draw(result: TrainedModels, experiment: Experiment) -> Figure:
     runs = result.runs
     title = f"{type(experiment.model).__name__.removesuffix('Config')} on {type(experiment.world).__name__}"
     figure, (axis,) = figures.new(title=title)

@@ -286,19 +286,19 @@ def _weights(population: Population[Model], histories: Sequence[History]) -> dic
     return {name: value.cpu() for name, value in population.state(stacked).items()}
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> object:
     """Tensors as arrays, also inside dictionaries."""
     if isinstance(value, Tensor):
         return value.detach().cpu().numpy()
     return {name: _array(each) for name, each in value.items()} if isinstance(value, Mapping) else value
 
 
-def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _joined(parts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Dictionaries of arrays or lists (also nested ones), joined along the seed axis."""
     return {name: _concatenated([part[name] for part in parts]) for name in parts[0]}
 
 
-def _concatenated(values: Sequence[Any]) -> Any:
+def _concatenated(values: Sequence[Any]) -> object:
     if isinstance(values[0], Mapping):
         return _joined(values)
     return np.concatenate(values) if isinstance(values[0], np.ndarray) else list(itertools.chain(*values))

@@ -29,7 +29,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(was_training)
 
 
-def log_predictions(model: nn.Module, batch: Batch) -> Float[Tensor, "*member example *time outputs"]:
+def log_predictions(model: nn.Module, batch: Batch) -> Float[Tensor, "*member_example_time outputs"]:
     """log softmax of the logits at the positions that have targets (the last ones, when there are fewer targets).
 
     A population's member axis stays first. The autograd graph is kept; use `torch.no_grad()` where it is not needed.

@@ -20,7 +20,7 @@ __all__ = ["SpectraOverTraining", "effective_rank", "singular_values", "stable_r
 
 
 @register("lenses")
-def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*member values"]]:
+def singular_values(model: nn.Module, *names: str) -> dict[str, Float[Tensor, "*member _values"]]:
     """Singular values, largest first, of every weight matrix whose name matches one of the glob patterns (default all).
 
     For a population the member axis is first.

@@ -97,7 +97,7 @@ def _classes() -> tuple[Any, Any]:
             _restore_tables(loaded[0] if isinstance(loaded, tuple) else loaded)
             return loaded
 
-        def forward(self, input_ids: Any, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+        def forward(self, input_ids: Any, attention_mask: object = None, labels: Any = None, **_: object) -> object:
             logits = self.inner(input_ids)
             loss = None
             if labels is not None:
@@ -106,8 +106,8 @@ def _classes() -> tuple[Any, Any]:
             return CausalLMOutput(loss=loss, logits=logits)  # type: ignore[arg-type]
 
         def prepare_inputs_for_generation(  # type: ignore[override]
-            self, input_ids: Any, **_: Any
-        ) -> dict[str, Any]:
+            self, input_ids: object, **_: object
+        ) -> dict[str, object]:
             return {"input_ids": input_ids}
 
     del transformers

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sandlab.atlas.views.circuits import circuit
 from sandlab.atlas.views.decoding import race, refine, walk
 from sandlab.atlas.views.machine import devices, trainable
 from sandlab.atlas.views.oracle import guess, predict, world, worlds
 from sandlab.atlas.views.studies import cards, figure, history, standing
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["VIEWS"]
 
@@ -17,4 +17,4 @@ _ALL = (
     figure, trainable, worlds, world, predict,
     guess, circuit, walk, race, refine, history, standing, cards, devices,
 )  # fmt: skip
-VIEWS: dict[str, Callable[..., dict[str, Any]]] = {view.__name__: view for view in _ALL}
+VIEWS: dict[str, Callable[..., Facts]] = {view.__name__: view for view in _ALL}

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from sandlab.errors import BadInput, integer, number
+from sandlab.lab._store.plain import Facts
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from sandlab.models.base import Model
+    from sandlab.worlds.automata.machine import Automaton
 
 __all__ = ["circuit"]
 
@@ -21,7 +28,7 @@ def circuit(
     bits: int | None = None,
     off: str = "",
     temperature: float = 1.0,
-) -> dict[str, Any]:
+) -> Facts:
     """A machine compiled into a transformer, and what each layer reads on a word.
 
     bits          fractional bits of weights and activations (None: all)
@@ -40,8 +47,8 @@ def circuit(
     made = read_machine(machine)
     if len(made.names_of_states) > 4 * MOST_STATES:
         raise BadInput(f"at most {4 * MOST_STATES} states on this page, got {len(made.names_of_states)}")
-    model: Any = compile(made, length, method)
-    found: dict[str, Any] = {
+    model = compile(made, length, method)
+    found: Facts = {
         "states": made.names_of_states,
         "letters": made.letters,
         "start": int(getattr(made, "start", 0) or 0),
@@ -56,7 +63,7 @@ def circuit(
     return found | _computation(made, model, tokens, bits, off, temperature)
 
 
-def _table(made: Any) -> list[list[int]]:
+def _table(made: Automaton) -> list[list[int]]:
     """Next state of each state (row) and letter (column), for drawing; nothing for large machines."""
     import torch
 
@@ -68,7 +75,9 @@ def _table(made: Any) -> list[list[int]]:
     return rows
 
 
-def _computation(made: Any, model: Any, tokens: Any, bits: int | None, off: str, temperature: float) -> dict[str, Any]:
+def _computation(
+    made: Automaton, model: Model, tokens: Tensor, bits: int | None, off: str, temperature: float
+) -> Facts:
     import torch
 
     from sandlab.models.hooks import record
@@ -92,7 +101,7 @@ def _computation(made: Any, model: Any, tokens: Any, bits: int | None, off: str,
 
 
 @contextlib.contextmanager
-def _changed(model: Any, bits: int | None, off: str, temperature: float) -> Iterator[Any]:
+def _changed(model: nn.Module, bits: int | None, off: str, temperature: float) -> Iterator[nn.Module]:
     """The model with fewer bits, without a head, at another temperature."""
     from sandlab.circuits.precision import rounded
     from sandlab.models.hooks import patch
@@ -112,7 +121,7 @@ def _changed(model: Any, bits: int | None, off: str, temperature: float) -> Iter
         yield model
 
 
-def _without(off: str) -> dict[str, Any]:
+def _without(off: str) -> dict[str, Callable[[Tensor], Tensor]]:
     """The patch that removes one head's attention."""
     if not off:
         return {}
@@ -120,7 +129,7 @@ def _without(off: str) -> dict[str, Any]:
     if not (layer.isdecimal() and head.isdecimal() and len(off) < 10):
         raise BadInput(f"a head is written layer.head, such as 0.1, got {off!r}")
 
-    def remove(pattern: Any) -> Any:
+    def remove(pattern: Tensor) -> Tensor:
         if int(head) >= pattern.shape[-3]:
             raise BadInput(f"there is no head {int(head) + 1} in layer {int(layer) + 1}")
         changed = pattern.clone()
@@ -130,5 +139,5 @@ def _without(off: str) -> dict[str, Any]:
     return {f"layers.{int(layer)}.attention.pattern": remove}
 
 
-def _rounded(table: Any, digits: int) -> list[list[float]]:
+def _rounded(table: Tensor, digits: int) -> list[list[float]]:
     return [[round(value, digits) for value in row] for row in table.tolist()]

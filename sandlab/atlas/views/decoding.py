@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sandlab.errors import BadInput, choice, integer, number
+from sandlab.lab._store.plain import Facts
 
 if TYPE_CHECKING:
     import numpy as np
+    from torch import Tensor
 
     from sandlab.decoding.decoders.base import Decoder
     from sandlab.decoding.exact.trees import Tree
+    from sandlab.decoding.parallel.samplers import SiteSampler
+    from sandlab.worlds.parallel.finite import FiniteLaw
 
 __all__ = ["race", "refine", "walk"]
 
@@ -97,7 +101,7 @@ def walk(
     rule: str = "as many a as b",
     error: float = 0.0,
     run: int = 0,
-) -> dict[str, Any]:
+) -> Facts:
     """One run of a decoder, event by event: the string after each, and all prefixes with their values."""
     from sandlab.decoding.exact.trees import TableVerifier, TreeGenerator
     from sandlab.decoding.walk_film import moments
@@ -154,7 +158,7 @@ def race(
     error: float = 0.0,
     draws: int = 400,
     run: int = 0,
-) -> dict[str, Any]:
+) -> Facts:
     """All algorithms on one game: what they draw, their exact laws, and the distance to the target at equal cost."""
     from sandlab.decoding.exact.distributions import restricted_distribution
 
@@ -175,7 +179,7 @@ def race(
     }
 
 
-def _runner(game: _Game, name: str, target: np.ndarray, draws: int, run: int, shown: list[int]) -> dict[str, Any]:
+def _runner(game: _Game, name: str, target: np.ndarray, draws: int, run: int, shown: list[int]) -> Facts:
     import numpy as np
 
     from sandlab.decoding.exact.distributions import total_variation
@@ -219,7 +223,7 @@ def refine(
     block: int = 3,
     steps: int = 20,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Facts:
     """Parallel decoding step by step: spins drawn again one at a time, in blocks, in two colours, or all at once."""
     import torch
 
@@ -232,7 +236,10 @@ def refine(
     integer("block", block, low=1, high=sites)
     law = Ising(sites=sites, coupling=coupling, edges=choice("edges", edges, ("cycle", "path", "complete"))).law
     exact = torch.as_tensor(law.probs)
-    samplers: dict[str, Any] = {"one site (Gibbs)": decoding.KGibbs(1), f"blocks of {block}": decoding.KGibbs(block)}
+    samplers: dict[str, SiteSampler] = {
+        "one site (Gibbs)": decoding.KGibbs(1),
+        f"blocks of {block}": decoding.KGibbs(block),
+    }
     if edges == "path" or (edges == "cycle" and sites % 2 == 0):
         samplers["two colours"] = decoding.Checkerboard(tuple(site % 2 for site in range(sites)))
     samplers["all sites at once"] = decoding.IndependentParallel()
@@ -246,14 +253,14 @@ def refine(
     return {"films": films, "agree": agreement, "chains": CHAINS, "code": code}
 
 
-def _film(name: str, sampler: Any, law: Any, steps: int, seed: int) -> dict[str, Any]:
+def _film(name: str, sampler: SiteSampler, law: FiniteLaw, steps: int, seed: int) -> Facts:
     """One chain to look at; how far the law of (spins up, neighbours that agree) of all chains is from the exact."""
     import torch
 
     from sandlab.decoding.parallel.site_models import LawSites
     from sandlab.random import rng
 
-    def kinds(states: Any) -> Any:
+    def kinds(states: Tensor) -> Tensor:
         return states.sum(1) * (law.sites + 1) + _agreement(states)
 
     size = (law.sites + 1) ** 2
@@ -272,6 +279,6 @@ def _film(name: str, sampler: Any, law: Any, steps: int, seed: int) -> dict[str,
     }
 
 
-def _agreement(states: Any) -> Any:
+def _agreement(states: Tensor) -> Tensor:
     """How many sites equal their left neighbour, the first one the last."""
     return (states == states.roll(1, 1)).sum(1)

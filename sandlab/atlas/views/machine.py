@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sandlab.atlas.catalogue import CLOSED, ON_FILES
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["devices", "trainable"]
 
-Json = dict[str, Any]
 
-
-def devices() -> Json:
+def devices() -> Facts:
     """What computes: the processor and the accelerators."""
     import torch
 
@@ -23,7 +20,7 @@ def devices() -> Json:
     return {"devices": found}
 
 
-def trainable(world: str, model: str) -> Json:
+def trainable(world: str, model: str) -> Facts:
     """Whether there is such a world and such a model, both without files of the user's."""
     from sandlab.registry import get
 

@@ -10,20 +10,25 @@ import functools
 import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandlab.atlas.catalogue import ON_FILES, PATHS
 from sandlab.atlas.views.settings import offered
 from sandlab.atlas.views.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
+from sandlab.lab._store.plain import Facts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sandlab.worlds.base import Batch, World
 
 __all__ = ["guess", "predict", "world", "worlds"]
 
 MOST_LETTERS, MOST_EXAMPLES, MOST_POINTS, A_FEW = 400, 24, 400, 12
-Json = dict[str, Any]
 
 
-def worlds() -> Json:
+def worlds() -> Facts:
     """Every world that is made of plain settings."""
     from sandlab.registry import get, names, summary
 
@@ -36,14 +41,14 @@ def worlds() -> Json:
     return {"worlds": found}
 
 
-def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: int = 0, examples: int = 8) -> Json:
+def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: int = 0, examples: int = 8) -> Facts:
     """A world's text and parameters, and fresh examples with what is hidden behind them."""
     from sandlab.random import rng
 
     made = _made(name, tuple(sorted(settings.items())))
     integer("examples", examples, low=1, high=MOST_EXAMPLES)
     batch = made.sample(examples, rng=rng(integer("seed", seed, low=0)))
-    facts: Json = {
+    facts: Facts = {
         "name": name,
         "text": inspect.cleandoc(type(made).__doc__ or ""),
         "fields": offered(made),
@@ -61,7 +66,7 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     return {**facts, **named, "rows": rows, "truth": truth, "typed": _enough(made, batch.inputs[0, :length])}
 
 
-def _points(batch: Any) -> Json:
+def _points(batch: Batch) -> Facts:
     """Examples that are numbers: their first two coordinates, and their answers where these are classes."""
     answers = batch.targets.flatten(1) if batch.targets.ndim > 1 else batch.targets[:, None]
     classes = not answers.is_floating_point() and answers.shape[1] == 1
@@ -69,7 +74,7 @@ def _points(batch: Any) -> Json:
     return {"points": batch.inputs.flatten(1)[:, :2].tolist(), "kinds": kinds}
 
 
-def _enough(made: Any, row: Any) -> int:
+def _enough(made: World, row: Tensor) -> int:
     """How many letters of an example to begin with: a few where the oracle answers beginnings, else all."""
     try:
         laws_of(made, row[:A_FEW])
@@ -78,14 +83,14 @@ def _enough(made: Any, row: Any) -> int:
     return min(A_FEW, len(row))
 
 
-def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Json:
+def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Facts:
     """The oracle's law of what follows each letter of a text, what is hidden under the letters, and membership."""
     asked = name, tuple(sorted(settings.items()))
     made = _made(*asked)
     tokens = made.read_text(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
     if not len(tokens):
         raise BadInput("write at least one letter")
-    found: Json = {**_named(*asked), "row": tokens.tolist(), "membership": membership(made, tokens)}
+    found: Facts = {**_named(*asked), "row": tokens.tolist(), "membership": membership(made, tokens)}
     found |= {"hidden": hidden_states(made, tokens), "code": _typing_code(made, text)}
     try:
         found["probs"] = [[round(p, 6) for p in row] for row in laws_of(made, tokens).tolist()]
@@ -94,7 +99,7 @@ def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType
     return found
 
 
-def _typing_code(made: Any, text: str) -> str:
+def _typing_code(made: World, text: str) -> str:
     return (
         f"world = sl.worlds.{made!r}\ntokens = world.read_text({text!r}).unsqueeze(0)\n"
         "batch = sl.worlds.Batch(tokens, tokens, torch.ones_like(tokens, dtype=torch.bool))\n"
@@ -102,7 +107,7 @@ def _typing_code(made: Any, text: str) -> str:
     )
 
 
-def guess(folder: str, text: str) -> Json:
+def guess(folder: str, text: str) -> Facts:
     """The law that a kept model gives after each letter of a text, beside the oracle's.
 
     folder   of a model that was kept; the server names it, never the page
@@ -122,7 +127,7 @@ def guess(folder: str, text: str) -> Json:
     return {**found, "model": [[round(p, 6) for p in row] for row in laws.tolist()]}
 
 
-def _world(name: str, settings: Mapping[str, str]) -> Any:
+def _world(name: str, settings: Mapping[str, str]) -> World:
     from sandlab.cli.browse import make_world
 
     if name in ON_FILES:
@@ -140,13 +145,13 @@ def _world(name: str, settings: Mapping[str, str]) -> Any:
 
 
 @functools.lru_cache(maxsize=32)
-def _made(name: str, settings: tuple[tuple[str, str], ...]) -> Any:
+def _made(name: str, settings: tuple[tuple[str, str], ...]) -> World:
     """The world; kept, since each letter that is typed asks for it."""
     return _world(name, dict(settings))
 
 
 @functools.lru_cache(maxsize=32)
-def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Json:
+def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Facts:
     """The letters, the names of what is predicted, and whether that is the next letter."""
     from sandlab.random import rng
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sandlab.atlas.catalogue import PATHS
 from sandlab.errors import BadInput
+from sandlab.lab._store.plain import Facts
+
+if TYPE_CHECKING:
+    from sandlab.worlds.base import World
 
 __all__ = ["offered"]
 
 _NUMBER = r"(-?[\d.]+(?:e[+-]?\d+)?)"
 
 
-def offered(made: Any) -> list[dict[str, Any]]:
+def offered(made: World) -> list[Facts]:
     """Name, kind and value of each setting that can be written as text; its choices, or its least and largest value."""
     found = []
     for field in dataclasses.fields(made):
@@ -30,7 +34,7 @@ def offered(made: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _allowed(made: Any, name: str, value: Any) -> dict[str, Any]:
+def _allowed(made: World, name: str, value: object) -> Facts:
     """What the refusal of an impossible value says is allowed; nothing where it says nothing."""
     if value is None or isinstance(value, bool):
         return {}

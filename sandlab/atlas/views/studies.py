@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["cards", "figure", "history", "standing"]
 
-Json = dict[str, Any]
 
-
-def history(claim: str) -> Json:
+def history(claim: str) -> Facts:
     """The recorded verdicts of one claim, oldest first, and whether its published run is current."""
     from sandlab.lab._report.published import last_published, ledger
     from sandlab.registry import get
@@ -23,7 +22,7 @@ def history(claim: str) -> Json:
     return {"history": rows, "status": status, "reduced": reduced, "figures": _figures(study)}
 
 
-def standing(chapter: str) -> Json:
+def standing(chapter: str) -> Facts:
     """Which recorded runs of a chapter are stale, and which are smaller than the source's own size."""
     from sandlab.lab._report.published import published
     from sandlab.registry import names
@@ -36,7 +35,7 @@ def standing(chapter: str) -> Json:
     return {"runs": found}
 
 
-def figure(study: str, preset: str, name: str) -> Json:
+def figure(study: str, preset: str, name: str) -> Facts:
     """A published figure, found among those there are: what is asked for is never used as a path."""
     from sandlab.lab._report.published import published
     from sandlab.registry import names
@@ -49,7 +48,7 @@ def figure(study: str, preset: str, name: str) -> Json:
     return {"svg": ""}
 
 
-def _figures(study: str) -> list[Json]:
+def _figures(study: str) -> list[Facts]:
     from sandlab.lab._report.published import published
 
     return [
@@ -59,7 +58,7 @@ def _figures(study: str) -> list[Json]:
     ]
 
 
-def cards() -> Json:
+def cards() -> Facts:
     """The recorded cards of the built-in architectures."""
     from sandlab.lab._card.measure import recorded
 

@@ -13,6 +13,10 @@ from sandlab.errors import BadInput
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from sandlab.worlds.base import World
+    from sandlab.worlds.flip_flop.language import FlipFlop
+    from sandlab.worlds.hmm.models import HMM
+
 __all__ = ["NoLaw", "by_letter", "hidden_states", "laws_of", "membership"]
 
 
@@ -20,7 +24,7 @@ class NoLaw(Exception):
     """Why the oracle says nothing about a text."""
 
 
-def hidden_states(made: Any, tokens: Tensor) -> dict[str, list[Any]]:
+def hidden_states(made: World, tokens: Tensor) -> dict[str, list[int] | list[str]]:
     """Name of a hidden quantity → its value under every letter.
 
     An automaton's state after the letter, the depth of a stack, the content of a flip-flop's cell ("–" before the first
@@ -49,7 +53,7 @@ def hidden_states(made: Any, tokens: Tensor) -> dict[str, list[Any]]:
     return {}
 
 
-def _cell(made: Any, tokens: list[int]) -> list[str]:
+def _cell(made: FlipFlop, tokens: list[int]) -> list[str]:
     """Content of the cell after each letter: a symbol after w, or a coarse letter that writes, changes it."""
     content, found, symbols = "–", [], made.symbols
     for place, token in enumerate(tokens):
@@ -61,7 +65,7 @@ def _cell(made: Any, tokens: list[int]) -> list[str]:
     return found
 
 
-def _filtered(made: Any, tokens: Tensor) -> list[int]:
+def _filtered(made: HMM, tokens: Tensor) -> list[int]:
     """argmax_h P(h_t = h | x_1 … x_t), the forward recursion from the uniform law."""
     import numpy as np
 

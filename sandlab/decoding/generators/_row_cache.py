@@ -94,7 +94,7 @@ def _for_transformers(
         def get_seq_length(self, layer_idx: int = 0) -> int:
             return reach()[0]
 
-        def get_mask_sizes(self, query_length: Any, layer_idx: int = 0) -> tuple[int, int]:
+        def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
             return reach()[1], 0
 
     return Rows()

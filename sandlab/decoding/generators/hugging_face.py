@@ -50,7 +50,7 @@ class LanguageModel:
         return self.ends_of(getattr(self.generator, "model", None), self.tokenizer)
 
     @staticmethod
-    def ends_of(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    def ends_of(model: object, tokenizer: Any) -> tuple[int, ...]:
         """The end token of a tokenizer and those of a model's generation config."""
         listed = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
         more = [] if listed is None else [listed] if isinstance(listed, int) else listed
@@ -243,7 +243,7 @@ class HuggingFaceGenerator(CachedGenerator):
         )
         return output.hidden_states[int(point.partition(".")[2])][0]
 
-    def _put(self, rows: Tensor, part: Any) -> None:
+    def _put(self, rows: Tensor, part: RowCache) -> None:
         # Layers have their buffers only once something was read.
         for layer, own in enumerate(part.slots):
             slot = self.cache.slot(layer, own.keys, own.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,12 +17,15 @@ from sandlab.decoding.verifiers.schemas import TextLanguage
 from sandlab.errors import BadInput
 from sandlab.random import rng as seeded
 
+if TYPE_CHECKING:
+    from transformers import LogitsProcessor
+
 __all__ = ["generation_strategy", "logits_processor"]
 
 MakeVerifier = Callable[[LanguageModel, list[int]], Verifier]
 
 
-def logits_processor(model: Any, tokenizer: Any, language: TextLanguage | MakeVerifier) -> Any:
+def logits_processor(model: Any, tokenizer: Any, language: TextLanguage | MakeVerifier) -> LogitsProcessor:
     """A `LogitsProcessor` for one call of `model.generate`: log V(s∘a) is added to the score of every next token.
 
     >>> language = compile_grammar(json_schema=Person)

@@ -18,8 +18,8 @@ llguidance is the one that fits.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,10 +32,14 @@ from sandlab.decoding.verifiers.base import Verifier
 from sandlab.decoding.verifiers.schemas import TextLanguage
 from sandlab.errors import BadInput
 
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
 __all__ = ["GrammarVerifier"]
 
 MOST_CHARACTERS = 1_000_000
-_READERS: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
+Question: TypeAlias = Callable[[int, list[int]], float]  # of a row and its tokens
+_READERS: WeakKeyDictionary[object, dict[int, LLTokenizer]] = WeakKeyDictionary()
 
 
 class GrammarVerifier(Verifier):
@@ -121,7 +125,7 @@ class GrammarVerifier(Verifier):
         check = self.language.check
         return check is None or check(self.reader.decode_str(self.read[row])[len(self.heads[row]) :])
 
-    def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Any) -> Tensor:
+    def _each(self, tokens: Tensor, lengths: Tensor, rows: Tensor, question: Question) -> Tensor:
         answers = [float(question(row, text)) for row, text in self._texts(tokens, lengths, rows)]
         return torch.tensor(answers, dtype=torch.float64, device=tokens.device)
 
@@ -155,7 +159,7 @@ def _common(first: list[int], second: list[int]) -> int:
     return next(place for place, pair in enumerate(zip([*first, None], [*second, -1])) if pair[0] != pair[1])
 
 
-def read_tokens(tokenizer: Any, vocab: int) -> Any:
+def read_tokens(tokenizer: Any, vocab: int) -> LLTokenizer:
     """The bytes of a tokenizer's tokens: the same for every grammar, and larger than most of them."""
     try:
         import llguidance.hf
@@ -179,7 +183,7 @@ def _after(head: str, grammar: str) -> str:
     return json.dumps({"grammars": [first, {**own, "name": "text"}]})
 
 
-def _matcher(grammar: str, reader: Any) -> Any:
+def _matcher(grammar: str, reader: LLTokenizer) -> LLMatcher:
     """What follows the grammar over the tokens' bytes."""
     from llguidance import LLMatcher
 

@@ -8,7 +8,7 @@ the last tokens off, and let the model write again from there, but only what beg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,13 +22,13 @@ from sandlab.decoding.verifiers.grammars import read_tokens
 
 __all__ = ["HeadVerifier", "heal_prompt"]
 
-_TABLES: WeakKeyDictionary[Any, dict[int, TokenBytes]] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[object, dict[int, TokenBytes]] = WeakKeyDictionary()
 
 
 class TokenBytes:
     """The bytes of every token of a tokenizer; None for special tokens, which write nothing."""
 
-    def __init__(self, tokenizer: Any, vocab: int) -> None:
+    def __init__(self, tokenizer: object, vocab: int) -> None:
         reader = read_tokens(tokenizer, vocab)
         plain = [None if reader.is_special_token(token) else reader.decode_bytes([token]) for token in range(vocab)]
         self.of: list[bytes | None] = [each or None for each in plain]

@@ -9,11 +9,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sandlab.errors import BadInput
 
 __all__ = ["TextLanguage", "compile_grammar"]
+
+Json: TypeAlias = Any
+"""A value read from JSON, such as a schema: dictionaries, lists, texts, numbers, booleans, None."""
 
 # What the incremental parser cannot follow is left out of the grammar; complete texts are checked against all of it.
 UNFOLLOWED = (
@@ -57,7 +60,7 @@ def compile_grammar(
     *,
     lark: str | Path | None = None,
     regex: str | None = None,
-    json_schema: Any = None,
+    json_schema: object = None,
     choices: Sequence[str] | None = None,
 ) -> TextLanguage:
     """The language of a Lark grammar, a regular expression, a JSON schema or a list of choices, checked.
@@ -88,7 +91,7 @@ def _from_choices(choices: Sequence[str]) -> TextLanguage:
     return TextLanguage(_validated("list of choices", _parser().grammar_from_regex(wanted)))
 
 
-def _from_schema(source: Any) -> TextLanguage:
+def _from_schema(source: object) -> TextLanguage:
     schema, read = _schema_of(source)
     if schema is False:
         raise BadInput("the JSON schema false has no texts: give one that something satisfies")
@@ -114,7 +117,7 @@ def _readable(read: Callable[[str], object]) -> Callable[[str], bool]:
     return check
 
 
-def _schema_of(source: Any) -> tuple[Any, Callable[[str], object]]:
+def _schema_of(source: Any) -> tuple[Json, Callable[[str], object]]:
     """The schema as plain data, and how its texts are read."""
     if hasattr(source, "model_json_schema"):
         return source.model_json_schema(), source.model_validate_json
@@ -142,7 +145,7 @@ def _signature(function: Callable[..., object]) -> Any:
         from pydantic import ConfigDict, create_model
     except ImportError as missing:
         raise BadInput("function signatures as schemas need pydantic: pip install pydantic") from missing
-    fields: dict[str, Any] = {}
+    fields: dict[str, Json] = {}
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             shown = str(parameter).partition(":")[0]
@@ -152,7 +155,7 @@ def _signature(function: Callable[..., object]) -> Any:
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _plainer(schema: Any, root: Any, *, drop_formats: bool) -> Any:
+def _plainer(schema: Json, root: Json, *, drop_formats: bool) -> Json:
     """The same schema in words that a parser follows, where there are any; `_followed` leaves the rest out.
 
     drop_formats   formats that the parser does not know are left out: whoever reads the text checks them
@@ -161,7 +164,7 @@ def _plainer(schema: Any, root: Any, *, drop_formats: bool) -> Any:
         return [_plainer(part, root, drop_formats=drop_formats) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made: dict[str, Any] = {}
+    made: dict[str, Json] = {}
     for name, value in schema.items():
         if name in NAMED and isinstance(value, Mapping):  # names of one's own, whatever they are called
             made[name] = {own: _plainer(part, root, drop_formats=drop_formats) for own, part in value.items()}
@@ -176,7 +179,7 @@ def _plainer(schema: Any, root: Any, *, drop_formats: bool) -> Any:
     return _with_listed_names(made, root)
 
 
-def _with_listed_names(schema: dict[str, Any], root: Any) -> dict[str, Any]:
+def _with_listed_names(schema: dict[str, Json], root: Json) -> dict[str, Json]:
     """Where the names of properties are listed, as for a dictionary with literal keys: each name as a property."""
     names = schema.get("propertyNames")
     while isinstance(names, Mapping) and str(names.get("$ref", "")).startswith("#/"):
@@ -188,7 +191,7 @@ def _with_listed_names(schema: dict[str, Any], root: Any) -> dict[str, Any]:
     return {**schema, "properties": listed, "additionalProperties": False}
 
 
-def _at(root: Any, pointer: str) -> Any:
+def _at(root: Json, pointer: str) -> Json:
     """What a pointer like #/$defs/name points at; None if there is nothing."""
     found = root
     for step in pointer.split("/")[1:]:
@@ -196,11 +199,11 @@ def _at(root: Any, pointer: str) -> Any:
     return found
 
 
-def _followed(schema: Any) -> tuple[Any, bool]:
+def _followed(schema: Json) -> tuple[Json, bool]:
     """The part of a schema that a parser can follow, and whether complete texts must be checked as well."""
     if not isinstance(schema, Mapping):
         return schema, False
-    kept: dict[str, Any] = {}
+    kept: dict[str, Json] = {}
     loose = schema.get("format") in CHECKED_FORMATS
     for name, value in schema.items():
         if name in UNFOLLOWED:
@@ -214,7 +217,7 @@ def _followed(schema: Any) -> tuple[Any, bool]:
     return kept, loose
 
 
-def _followed_value(name: str, value: Any) -> tuple[Any, bool]:
+def _followed_value(name: str, value: Json) -> tuple[Json, bool]:
     if name in DATA:
         return value, False
     if name in NAMED and isinstance(value, Mapping):
@@ -226,7 +229,7 @@ def _followed_value(name: str, value: Any) -> tuple[Any, bool]:
     return _followed(value)
 
 
-def _checker(schema: Any) -> Callable[[str], bool]:
+def _checker(schema: Json) -> Callable[[str], bool]:
     try:
         import jsonschema
     except ImportError as missing:

@@ -129,7 +129,7 @@ class ProbeVerifier(Verifier):
 
 def last_features(
     generator: Generator, strings: Sequence[Sequence[int]], points: Sequence[str], batch: int | None = None
-) -> dict[str, Float[Tensor, "string width"]]:
+) -> dict[str, Float[Tensor, "string _width"]]:
     """The activations `points` at the last token of each string, `batch` strings at a time.
 
     A processor reads few at a time fastest, while all fits into its cache; a GPU many.

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sandlab.lab._bench.measure import benchmark_files, load_benchmark
 from sandlab.lab._store.files import write_atomic
 from sandlab.lab._store.plain import Facts, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["case_page", "machine_words", "ratio_figure", "summary_figure", "write_measurements"]
 
@@ -73,7 +76,7 @@ def machine_words(machine: Facts) -> str:
     return machine.get("accelerator") or f"{machine['processor']}, {machine['cores']} cores"
 
 
-def summary_figure(measured: Facts) -> Any:
+def summary_figure(measured: Facts) -> Figure:
     """One line per benchmark and kind of baseline: a dot for each case's ratio, the median named; 1 is a draw."""
     from sandlab import figures
 
@@ -100,7 +103,7 @@ def summary_figure(measured: Facts) -> Any:
     return figure
 
 
-def ratio_figure(measured: Facts) -> Any:
+def ratio_figure(measured: Facts) -> Figure:
     """Every case as a bar, on a logarithmic axis; 1 is a draw."""
     from sandlab import figures
 

@@ -19,9 +19,9 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from sandlab.errors import BadInput, nearest
 from sandlab.lab._exec.sources import PACKAGE
@@ -107,7 +107,7 @@ def measure_here() -> None:
         print(json.dumps({"problem": str(error)}), file=answers, flush=True)
 
 
-def load_benchmark(file: Path) -> Any:
+def load_benchmark(file: Path) -> types.ModuleType:
     """The module of a file; files of one folder may import each other."""
     spec = importlib.util.spec_from_file_location(f"sandlab_benchmark_{file.stem}", file)
     if spec is None or spec.loader is None:

@@ -51,7 +51,7 @@ class Cluster:
                 "on must be local or processes here: ray is not installed, try sandlab[cluster]"
             ) from missing
         self.ray = ray
-        self._in_flight: dict[Any, Task] = {}
+        self._in_flight: dict[object, Task] = {}
         self._nodes: list[Facts] = []
         self._seen = -_FRESH_FOR
         self._lost, self._answered = False, time.monotonic()

@@ -159,7 +159,7 @@ def _serve(pipe: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            outcome: Any = execute_elsewhere(pickle.loads(message))
+            outcome: object = execute_elsewhere(pickle.loads(message))
         except Exception as problem:  # the job's module cannot be imported here
             outcome = Failed(type(problem).__name__, str(problem))
         try:

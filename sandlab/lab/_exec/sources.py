@@ -57,7 +57,7 @@ def identity(job: Job) -> str:
     return f"{_home(job)}:{name}"
 
 
-def _home(thing: Any) -> str:
+def _home(thing: object) -> str:
     """The module of a function or class; in a worker process a script goes by another name."""
     return "__main__" if thing.__module__ == "__mp_main__" else str(thing.__module__)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sandlab._fitting import Hint
 from sandlab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def decode(payload: Payload, hint: object = object) -> Any:
     Dataclasses are stored as their fields; `hint`, the type that is expected, says which they were. Nothing that is
     written in the payload decides which code runs.
     """
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray | Tensor] = {}
     if payload.arrays:
         with np.load(io.BytesIO(payload.arrays), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -88,7 +89,9 @@ def _pack(value: object, place: str, arrays: dict[str, np.ndarray], tensors: dic
     )
 
 
-def _pack_dict(value: dict[Any, object], place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]) -> Json:
+def _pack_dict(
+    value: Mapping[Any, object], place: str, arrays: dict[str, np.ndarray], tensors: dict[str, Tensor]
+) -> Json:
     """A dict with ordinary string keys stays one; any other keys become a list of pairs."""
     if all(isinstance(key, str) and not key.startswith("@") for key in value):
         return {key: _pack(item, f"{place}[{key!r}]", arrays, tensors) for key, item in value.items()}
@@ -114,7 +117,7 @@ def _solid(value: np.ndarray, place: str) -> np.ndarray:
     return value
 
 
-def _unpack(value: Json, arrays: dict[str, Any]) -> Any:
+def _unpack(value: Json, arrays: Mapping[str, np.ndarray | Tensor]) -> object:
     if isinstance(value, list):
         return [_unpack(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -136,14 +139,14 @@ def _unpack(value: Json, arrays: dict[str, Any]) -> Any:
     return {key: _unpack(item, arrays) for key, item in value.items()}
 
 
-def _typed(hint: Any, value: Any) -> Any:
+def _typed(hint: Hint, value: object) -> Any:
     """The value as the expected type says: dictionaries of fields become dataclasses again, also inside containers."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return value if value is None else _typed(_only(inside), value)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
         hints = typing.get_type_hints(hint)
-        return hint(**{name: _typed(hints.get(name, Any), item) for name, item in value.items()})
+        return hint(**{name: _typed(hints.get(name, object), item) for name, item in value.items()})
     if isinstance(value, (list, tuple)) and inside and origin in (list, tuple, Sequence, Iterable):
         fixed = origin is tuple and inside[-1] is not Ellipsis
         kinds = inside if fixed else (inside[0],) * len(value)
@@ -153,10 +156,10 @@ def _typed(hint: Any, value: Any) -> Any:
     return value
 
 
-def _only(options: tuple[Any, ...]) -> Any:
+def _only(options: tuple[Hint, ...]) -> Hint:
     """The one dataclass or container among the options of a union; nothing is guessed where there are several."""
     structured = [each for each in options if dataclasses.is_dataclass(each) or typing.get_origin(each) is not None]
-    return structured[0] if len(structured) == 1 else Any
+    return structured[0] if len(structured) == 1 else object
 
 
 def _npz(arrays: dict[str, np.ndarray]) -> bytes:
@@ -176,5 +179,5 @@ def _safetensors(tensors: dict[str, Tensor]) -> bytes:
     return save({name: tensor.clone() for name, tensor in _in_order(tensors)})
 
 
-def _in_order(tensors: dict[str, Tensor]) -> Iterable[tuple[str, Any]]:
+def _in_order(tensors: dict[str, Tensor]) -> Iterable[tuple[str, Tensor]]:
     return sorted(tensors.items())

@@ -70,7 +70,7 @@ class TheoryWeights:
         return -self.a.unsqueeze(1) * (on * active.unsqueeze(1)).mT @ x / len(x)
 
 
-def every_sign(d: int) -> Float[Tensor, "2^d d"]:
+def every_sign(d: int) -> Float[Tensor, "corner d"]:
     """All of {±1}^d, for exact expectations."""
     integer("d", d, low=1, high=20)
     return torch.tensor(list(itertools.product([1.0, -1.0], repeat=d)), dtype=torch.float64)

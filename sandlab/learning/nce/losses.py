@@ -19,7 +19,7 @@ __all__ = ["MARGIN_LOSSES", "MarginLoss", "Scaled", "Stabiliser", "log_mean_exp"
 class Scaled:
     """A tensor that may be too small or too large for floating point: mantissa · e^exponent, one per leading index."""
 
-    mantissa: Float[Tensor, "*lead *rest"]
+    mantissa: Float[Tensor, "*lead_rest"]
     exponent: Float[Tensor, "*lead"]
 
     @property

@@ -125,7 +125,7 @@ class ShortestFailures:
 
     length: int
 
-    def __call__(self, now: Snapshot) -> dict[str, list[dict[str, Any]]]:
+    def __call__(self, now: Snapshot) -> dict[str, list[dict[str, object]]]:
         return {"failures": [self._search(member.to(now.device), now) for member in now.model.members()]}
 
     def _search(self, model: nn.Module, now: Snapshot) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class HeadReport:
 
     operations: tuple[int, ...]
 
-    def __call__(self, now: Snapshot) -> dict[str, Any]:
+    def __call__(self, now: Snapshot) -> dict[str, object]:
         inputs, latest = now.batch.inputs, now.batch.truth["latest_write"]
         patterns = list(attention_maps(now.model, inputs, average=False).values())
         scores = [ideal_memory_score(member, inputs, latest) for member in patterns[0]]

@@ -112,7 +112,7 @@ class LengthAccuracy:
     permuted: bool = False
     unrelated: int = 0
 
-    def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, object]:
         world = snapshot.world
         assert isinstance(world, Lego)
         found = []

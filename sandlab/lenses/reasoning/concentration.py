@@ -117,7 +117,7 @@ class PlainMaps:
 
     examples: int = 100
 
-    def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, object]:
         found = attention_concentration(
             snapshot.model, _lego(snapshot), examples=self.examples, rng=snapshot.rng(9, "maps")
         )
@@ -131,7 +131,7 @@ class Diagonals:
     lengths: tuple[int, ...] = (10, 20, 40)
     examples: int = 100
 
-    def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, object]:
         found: dict[str, Any] = {}
         for length in self.lengths:
             world, draws = _lego(snapshot).fresh(length=length), snapshot.rng(9, "diagonals", length)
@@ -151,7 +151,7 @@ class PermutationCheck:
 
     examples: int = 100
 
-    def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, object]:
         world, model = _lego(snapshot), snapshot.model
         draws = snapshot.rng(10, "permuted")
         batch = world.sample(self.examples, rng=draws)
@@ -178,7 +178,7 @@ class ContextRot:
     length: int = 10
     examples: int = 200
 
-    def __call__(self, snapshot: Snapshot) -> Mapping[str, Any]:
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, object]:
         right, spread = [], []
         for count in self.unrelated:
             world, draws = _lego(snapshot).fresh(length=self.length, unrelated=count), snapshot.rng(11, "rot", count)

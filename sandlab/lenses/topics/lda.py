@@ -47,7 +47,7 @@ def topic_words(
     *,
     stop: Bool[np.ndarray, " vocab"] | None = None,
     one_topic: bool = True,
-) -> list[Int[np.ndarray, " words"]]:
+) -> list[Int[np.ndarray, "_words"]]:
     """The likeliest words of each topic: ⌊share · n⌋ + 1 of them, n the size of the vocabulary, stop words left out.
 
     one_topic   a word in several lists stays only where it is likeliest (of equals, in the first)
@@ -64,7 +64,7 @@ def topic_words(
     return [words[best[words] == topic] for topic, words in enumerate(lists)]
 
 
-def topic_sets(lists: list[Int[np.ndarray, " words"]], vocab: int) -> Bool[np.ndarray, "vocab topics"]:
+def topic_sets(lists: list[Int[np.ndarray, "_words"]], vocab: int) -> Bool[np.ndarray, "vocab topics"]:
     """Which topics each word belongs to."""
     member = np.zeros((vocab, len(lists)), dtype=bool)
     for topic, words in enumerate(lists):
@@ -72,7 +72,7 @@ def topic_sets(lists: list[Int[np.ndarray, " words"]], vocab: int) -> Bool[np.nd
     return member
 
 
-def topic_purity(lists: list[Int[np.ndarray, " words"]], truth: Int[np.ndarray, " vocab"]) -> float:
+def topic_purity(lists: list[Int[np.ndarray, "_words"]], truth: Int[np.ndarray, " vocab"]) -> float:
     """Mean over lists of the share of words that have the commonest true topic of their list."""
     shares = [np.bincount(truth[words]).max() / len(words) for words in lists if len(words)]
     return float(np.mean(shares))

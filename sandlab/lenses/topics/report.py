@@ -75,7 +75,7 @@ def cosines(vectors: Float[np.ndarray, "words width"]) -> Float[np.ndarray, "wor
 
 def pair_attention(
     encoder: TextEncoder,
-    documents: Iterable[Int[np.ndarray, " time"]],
+    documents: Iterable[Int[np.ndarray, "_time"]],
     pairs: Sequence[PairKinds],
     vocab: int,
     *,
@@ -136,7 +136,7 @@ class TopicReport:
 @register("lenses")
 def topic_report(
     encoder: TextEncoder,
-    documents: Sequence[Int[np.ndarray, " time"]],
+    documents: Sequence[Int[np.ndarray, "_time"]],
     law: Float[np.ndarray, "topics vocab"],
     share: float,
     *,
@@ -154,7 +154,7 @@ def topic_report(
 
 
 def pair_reports(
-    encoder: TextEncoder, documents: Sequence[Int[np.ndarray, " time"]], pairs: Sequence[PairKinds], vocab: int
+    encoder: TextEncoder, documents: Sequence[Int[np.ndarray, "_time"]], pairs: Sequence[PairKinds], vocab: int
 ) -> list[TopicReport]:
     """Embeddings and attention over several choices of pairs; the documents are read once."""
     table = encoder.table().double().cpu().numpy()

@@ -134,7 +134,7 @@ class Writer:
                 trace=trace,
             )
 
-    def features(self, strings: Strings, *points: str) -> dict[str, Float[Tensor, "string width"]]:
+    def features(self, strings: Strings, *points: str) -> dict[str, Float[Tensor, "string _width"]]:
         """Activations at the last token of each string."""
         generator = self.generator()
         with computing("tf32", generator.device):

@@ -78,6 +78,6 @@ def _dihedral(order: int, **options: Any) -> Automaton:
     return Dihedral(positions=order // 2, **options)
 
 
-def _letters_for(points: int, options: dict[str, Any]) -> dict[str, Any]:
+def _letters_for(points: int, options: dict[str, object]) -> dict[str, Any]:
     # S_3 has only five elements besides the identity.
     return {"letters_used": 5, **options} if points == 3 else options

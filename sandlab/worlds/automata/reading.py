@@ -100,7 +100,7 @@ def _check_fields(data: object) -> None:
         raise BadInput(f"a table of transitions holds the numbers of states: {EXAMPLE}")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """The object of its pairs; a name given twice would silently hide the first."""
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -163,7 +163,7 @@ class PCFG:
     # ------------------------------------------------------------------ exact statistics
 
     @cached_property
-    def length_laws(self) -> dict[str, Float[np.ndarray, "length"]]:
+    def length_laws(self) -> dict[str, Float[np.ndarray, "_length"]]:
         """Symbol → P(length = 0, 1, 2, …): products of rules are convolutions."""
         found: dict[str, np.ndarray] = {word: np.array([0.0, 1.0]) for word in self.terminals}
         for symbol in self.bottom_up:
@@ -284,7 +284,7 @@ def _mixed(parts: list[tuple[float, _Edges]]) -> _Edges:
     return _Edges(*tables)
 
 
-def _convolved(laws: list[Float[np.ndarray, "length"]]) -> Float[np.ndarray, "length"]:
+def _convolved(laws: list[Float[np.ndarray, "_length"]]) -> Float[np.ndarray, "length"]:
     whole = laws[0]
     for law in laws[1:]:
         whole = np.convolve(whole, law)

@@ -85,7 +85,7 @@ class LatentChain(World):
             states[time] = (uniform[:, None] >= steps[states[time - 1]]).sum(1)
         return states.T
 
-    def predictor(self, task: str | MaskedTask, *observed: np.ndarray) -> Float[np.ndarray, "*lead *targets"]:
+    def predictor(self, task: str | MaskedTask, *observed: np.ndarray) -> Float[np.ndarray, "example *targets"]:
         """E[⊗_{τ ∈ targets} x_τ | observed], the optimal predictor of any masked task; one array per given time.
 
         The chain is contracted from left to right with a message A[example, …, h]: emissions multiply at each target,

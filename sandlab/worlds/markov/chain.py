@@ -308,7 +308,7 @@ def _first_row(kernel: Any) -> Any:
     return kernel if not isinstance(kernel[0], tuple) else _first_row(kernel[0])
 
 
-def _checked_kernel(kernel: Any) -> np.ndarray:
+def _checked_kernel(kernel: object) -> np.ndarray:
     try:
         nested = kernel.tolist() if isinstance(kernel, (np.ndarray, Tensor)) else kernel
         table = np.asarray(nested, dtype=np.float64)
@@ -330,6 +330,6 @@ def _checked_kernel(kernel: Any) -> np.ndarray:
     return table / sums[..., None]
 
 
-def _as_tuples(table: Any) -> Any:
+def _as_tuples(table: Any) -> float | tuple[object, ...]:
     values = table.tolist() if isinstance(table, np.ndarray) else table
     return tuple(_as_tuples(value) for value in values) if isinstance(values, list) else float(values)

@@ -51,8 +51,8 @@ class ClauseWorld(World):
         return made
 
     def batch(
-        self, clauses: Int[Tensor, "n clause slot"], targets: Int[Tensor, "n step slot"],
-        mask: Bool[Tensor, "n step slot"], truth: dict[str, Tensor],
+        self, clauses: Int[Tensor, "n clause slot"], targets: Int[Tensor, "n step target"],
+        mask: Bool[Tensor, "n step target"], truth: dict[str, Tensor],
     ) -> Batch:  # fmt: skip
         """Clauses as flat tokens, and the targets of the last ones."""
         return Batch(clauses.flatten(1), targets.flatten(1), mask.flatten(1), truth)

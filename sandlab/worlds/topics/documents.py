@@ -151,7 +151,7 @@ class TopicWorld(World):
 
     def _predict(
         self, weights: Float[Tensor, "batch #time topics"], batch: Batch, use_shown: bool
-    ) -> Float[Tensor, "batch time outputs"]:
+    ) -> Float[Tensor, "batch asked outputs"]:
         """log P(true word | shown token) at a position of M, for topic weights θ.
 
         P(w) = θ_topic(w)·p(w | topic) at [MASK]; at a shown q, ∝ P(w)(p_c·1[w = q] + p_r/(Tv)).

@@ -38,7 +38,7 @@ class TextCorpus:
     whole       tokens whose text is also a word between blanks somewhere in the documents
     """
 
-    documents: tuple[Int[np.ndarray, " time"], ...]
+    documents: tuple[Int[np.ndarray, "_time"], ...]
     types: tuple[str, ...]
     stop: Bool[np.ndarray, " vocab"]
     whole: Bool[np.ndarray, " vocab"]

@@ -30,7 +30,7 @@ class Series:
     """
 
     group: FiniteGroup
-    members: tuple[Int[np.ndarray, "member"], ...]
+    members: tuple[Int[np.ndarray, "_member"], ...]
     factors: tuple[FiniteGroup, ...]
 
     @property
