@@ -14,7 +14,7 @@ from formulas import subscripts
 from thing_pages import by_chapter, cell, prose, title_of
 
 import sandlab as sl
-from sandlab.lab._report.ledger import Entry, definition, former, removed
+from sandlab.lab._report.ledger import Entry, definition, former, overturned, removed
 from sandlab.lab._report.published import PublishedRun, command, ledger, published, verdicts
 
 DOCS = Path(__file__).parent
@@ -109,17 +109,19 @@ def _note(finding: Any) -> str:
 
 
 def _former(study: Any) -> str:
-    """Verdicts that claims had before their quantity or their interval was changed, or before they were removed."""
+    """Verdicts that claims had before they were measured or judged again, changed, or removed."""
     history = ledger()
     told = [(entry, "removed: ") for entry in removed(history, study.name, [claim.id for claim in study.claims])]
     for claim in study.claims:
         own = [entry for entry in history if entry.claim == claim.id]
-        told += [(entry, "") for entry in former(own, definition(claim.quantity, str(claim.relation)))]
+        words = definition(claim.quantity, str(claim.relation))
+        told += [(entry, "") for entry in former(own, words)]
+        told += [(entry, "same words: ") for entry in overturned(own, words)]
     rows = [_former_row(entry, mark) for entry, mark in told]
     if not rows:
         return ""
     head = "| claim | date | preset | was asked for | was found |\n|---|---|---|---|---|\n"
-    summary_line = f"<summary>Former wordings and their verdicts ({len(rows)})</summary>"
+    summary_line = f"<summary>Former wordings and verdicts ({len(rows)})</summary>"
     return f'<details markdown="1">\n{summary_line}\n\n{head}' + "\n".join(rows) + "\n\n</details>"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sandlab.lab._store.plain import Facts, plain
 
-__all__ = ["LEDGER", "Entry", "append", "definition", "entries", "former", "read", "removed"]
+__all__ = ["LEDGER", "Entry", "append", "definition", "entries", "former", "overturned", "read", "removed"]
 
 LEDGER = "ledger.jsonl"
 
@@ -101,6 +101,14 @@ def read(path: Path, claim: str = "") -> list[Entry]:
 def former(history: Sequence[Entry], current: str) -> list[Entry]:
     """The last verdict of each earlier definition and preset: what a changed claim said before."""
     last = {(each.definition, each.preset): each for each in history if each.definition != current}
+    return sorted(last.values(), key=lambda each: each.date)
+
+
+def overturned(history: Sequence[Entry], current: str) -> list[Entry]:
+    """Verdicts in the present words that a later run, or judging again, has replaced by another: the last of each."""
+    same = [each for each in history if each.definition == current]
+    now = {each.preset: each.verdict for each in same}
+    last = {(each.preset, each.verdict): each for each in same if each.verdict != now[each.preset]}
     return sorted(last.values(), key=lambda each: each.date)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import sandlab as sl
 from sandlab.lab._exec.jobs import canonical
-from sandlab.lab._report.ledger import Entry, append, definition, former, read, removed
+from sandlab.lab._report.ledger import Entry, append, definition, former, overturned, read, removed
 from sandlab.lab._report.published import ledger, null_findings
 from sandlab.lab._store.plain import plain
 from sandlab.lab.run import collect_version
@@ -26,6 +26,29 @@ def test_entries_are_appended_once_and_read_by_date(tmp_path):
     assert read(path) == [FIRST, easier]
     assert read(path, "a/b.other") == []
     assert former(read(path), easier.definition) == [FIRST]
+
+
+def test_a_verdict_that_was_overturned_in_the_same_words_stays_visible():
+    made = [
+        replace(FIRST, preset=preset, verdict=verdict, date=date)
+        for preset, verdict, date in (
+            ("full", "holds", 1.0), ("full", "fails", 2.0), ("full", "holds", 3.0), ("full", "inconclusive", 3.0),
+            ("quick", "holds", 4.0),
+        )
+    ]  # fmt: skip
+    assert [(each.verdict, each.date) for each in overturned(made, FIRST.definition)] == [
+        ("fails", 2.0),
+        ("holds", 3.0),
+    ]
+    assert overturned(made, "other words") == []
+
+
+@pytest.mark.parametrize("claim", ["automata/indirect.car", "automata/depth-table.parity-shallow"])
+def test_claims_that_two_seeds_seemed_to_refute_still_show_it(claim):
+    study = sl.get("studies", claim.rpartition(".")[0])
+    (now,) = (each for each in study.claims if each.id == claim)
+    told = overturned(ledger(claim), definition(now.quantity, str(now.relation)))
+    assert ("quick", "fails") in [(each.preset, each.verdict) for each in told]
 
 
 def test_capitals_and_full_stops_are_no_change_of_a_claim():
