@@ -65,7 +65,7 @@ def last_findings(name: str, store: Path | None) -> list[dict[str, Any]]:
 
     study = get("studies", name)
     found: dict[str, list[dict[str, Any]]] = {}
-    for record in sorted(Store.existing(store).latest(name), key=lambda record: -record.order):
+    for record in sorted(Store.existing(store).latest(name), key=lambda record: record.order, reverse=True):
         if record.about["preset"] != "null":
             facts = {"preset": record.about["preset"], "date": record.finished, **_standing(study, record.about)}
             for row in record.read("findings.json"):
@@ -105,11 +105,11 @@ def _tally(rows: list[dict[str, Any]]) -> str:
 
 
 def _gaps(rows: list[dict[str, Any]]) -> list[str]:
-    """What claims without a verdict wait for, one line for each reason."""
-    waiting = [row["why"] for row in rows if row["why"]]
-    full = sum("--full" in why for why in waiting)
+    """What claims wait for that a quick run does not measure, one line for each reason."""
+    full = sum(row["why"].startswith("needs ") and "--full" in row["why"] for row in rows)
+    given = sum(bool(row["why"]) and not row["why"].startswith("needs ") for row in rows)
     words = {"only a full run measures (`sandlab results` lists the runs that are missing or stale)": full,
-             "something must be given for, as they say themselves": len(waiting) - full}  # fmt: skip
+             "something must be given for, as they say themselves": given}  # fmt: skip
     return [f"not run: {count} that {what}" for what, count in words.items() if count]
 
 

@@ -115,6 +115,7 @@ def test_a_claim_without_a_verdict_says_what_it_waits_for(study, tmp_path, monke
 
 
 def test_claims_without_a_verdict_are_counted_by_what_they_wait_for():
-    rows = [{"why": why} for why in ("", "needs sandlab run a/b --full", "needs sandlab run a/c --full", "no model")]
+    due = [f"needs sandlab run a/{name}" for name in ("b --full", "c --full; asked otherwise before: …", "d")]
+    rows = [{"why": why} for why in ("", *due, "no model")]
     assert [line.partition(" that ")[0] for line in _gaps(rows)] == ["not run: 2", "not run: 1"]
     assert _gaps(rows[:1]) == []
