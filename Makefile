@@ -32,10 +32,10 @@ tour: $(VENV)/core.stamp ## run a quick study of most chapters, print the findin
 	@echo "To go on: source $(BIN)/activate, then sandlab list studies, sandlab show dyck/theorems"
 
 test: $(VENV)/everything.stamp ## the tests (about ten minutes on two cores)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 stubs: $(VENV)/core.stamp ## write the public names of each room into its __init__.pyi
 	$(BIN)/python scripts/front_door.py

@@ -1,4 +1,7 @@
-"""Shared by all tests: one torch thread (the suite runs a process per core), no screen, plug-ins of one test alone."""
+"""Shared by all tests: one torch thread (the suite runs a process per core), no screen, plug-ins of one test alone.
+
+Shapes in signatures are checked (`shapes.py`) unless SANDLAB_SHAPES=0.
+"""
 
 import os
 import sys
@@ -20,6 +23,16 @@ if os.environ.get("SANDLAB_SHAPES", "1") != "0":
     import shapes
 
     shapes.install("sandlab")
+
+
+# Folders whose files take longest, most of it in processes of their own: a long file at the end leaves a core idle.
+LONG_FIRST = ("docs", "faults", "atlas", "lab", "cli", "learning", "decoding")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {folder: place for place, folder in enumerate(LONG_FIRST)}
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: rank.get(item.path.relative_to(tests).parts[0], len(rank)))
 
 
 @pytest.fixture(autouse=True)

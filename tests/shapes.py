@@ -288,4 +288,6 @@ def _words(value: Any) -> str:
         return f"{value.dtype} {tuple(value.shape)}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(_words, value))})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_words(each)}' for name, each in value.items())}}}"
     return type(value).__name__

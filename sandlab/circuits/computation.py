@@ -110,7 +110,7 @@ def animate_computation(
     return FuncAnimation(figure, show, frames=2 * model.config.layers + 2, blit=False)
 
 
-def reading_paths(patterns: Sequence[Float[np.ndarray, "head query key"] | None]) -> list[Bool[np.ndarray, "token"]]:
+def reading_paths(patterns: Sequence[Float[np.ndarray, "_head query key"] | None]) -> list[Bool[np.ndarray, "token"]]:
     """Per layer (0: the letters), whether what a token holds there can reach the last token of the last layer.
 
     A token reaches another when some head gives it a weight that can be seen; every token keeps what it has.

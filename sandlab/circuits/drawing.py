@@ -74,7 +74,7 @@ def draw_attention_flow(
 
 def attention_patterns(
     model: TheoryTransformer, tokens: Int[Tensor, "time"]
-) -> list[Float[np.ndarray, "head query key"] | None]:
+) -> list[Float[np.ndarray, "_head query key"] | None]:
     """The patterns of each layer on one word; None where a layer has no heads."""
     names = [f"layers.{depth}.attention.pattern" for depth, heads in enumerate(model.config.heads) if heads]
     with record(model, *names) as cache, torch.no_grad():

@@ -19,7 +19,7 @@ __all__ = ["attention_maps", "attention_match", "look_back", "parent_pattern", "
 @register("lenses")
 def attention_maps(
     model: nn.Module, inputs: Tensor, *, average: bool = True, names: str = "*attention.pattern"
-) -> dict[str, Float[Tensor, "*member head query key"]]:
+) -> dict[str, Float[Tensor, "*member _head _query _key"]]:
     """Every attention pattern of the model on these inputs, averaged over the examples unless `average=False`.
 
     Names are the activations' names, in the order of the layers; a population's member axis is first. A layer

@@ -39,7 +39,7 @@ def stutter_rate(outputs: Int[Tensor, "n time"], references: Int[Tensor, "n othe
 
 def decoder_patterns(
     model: EncoderDecoder, source: Int[Tensor, "n source"], fed: Int[Tensor, "n target"]
-) -> dict[str, Float[Tensor, "n head query key"]]:
+) -> dict[str, Float[Tensor, "n head query _key"]]:
     """Self- and cross-attention of the last decoder layer when `fed` is refined; key 0 of cross is the length token."""
     last = len(model.decoder) - 1
     names = {"self": f"decoder.{last}.attention.pattern", "cross": f"decoder.{last}.cross.pattern"}
@@ -50,7 +50,7 @@ def decoder_patterns(
 
 @register("lenses")
 def attention_dependence(
-    patterns: Mapping[str, Float[Tensor, "n head query key"]], outputs: Int[Tensor, "n target"]
+    patterns: Mapping[str, Float[Tensor, "n head query _key"]], outputs: Int[Tensor, "n target"]
 ) -> dict[str, dict[str, float]]:
     """Attention between adjacent output positions, apart for stuttering pairs ("yes") and others ("no").
 

@@ -56,7 +56,7 @@ class SequenceConfig(Config):
 class SequenceLayer(nn.Module):
     """A map of sequences (…, time, width) that can read them in pieces."""
 
-    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time width"]:
+    def forward(self, x: Float[Tensor, "*lead time width"]) -> Float[Tensor, "*lead time outputs"]:
         return self.advance(x, None)[0]
 
     def advance(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:

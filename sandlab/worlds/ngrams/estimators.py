@@ -138,7 +138,7 @@ class CountingEstimator:
             counts = counts + F.one_hot(tokens, self.states) * own.unsqueeze(-1)
         return counts
 
-    def contexts(self, tokens: Int[Tensor, "example time"]) -> Int[Tensor, "example time_and_one"]:
+    def contexts(self, tokens: Int[Tensor, "*example time"]) -> Int[Tensor, "*example time_and_one"]:
         """A number for the history of each position 0 … time (the last: the token to be predicted); equal iff equal."""
         time = tokens.shape[-1]
         position = torch.arange(time + 1, device=tokens.device)

@@ -74,7 +74,7 @@ def test_a_small_sample_runs_from_end_to_end() -> None:
 
 
 def test_a_sample_too_small_for_a_decomposition_counts_as_a_model_without_structure() -> None:
-    counts = np.random.default_rng(0).poisson(3.0, size=(12, 12, 12)).astype(float)  # noise alone
+    counts = np.random.default_rng(0).poisson(3.0, size=(12, 12, 12))  # noise alone
     settings = two_token_samples.Settings(d=12, k=8)
     for emissions, transitions in (
         two_token_samples.recovered(counts, "2x3|1", settings),
