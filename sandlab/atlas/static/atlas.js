@@ -7,14 +7,25 @@ import { cardsPage, labPage, sourcesPage } from "./pages/records.js";
 import { trainingPage } from "./pages/training.js";
 import { worldPage, worldsPage } from "./pages/worlds.js";
 
-const PAGES = { worlds: worldsPage, world: worldPage, circuits: circuitsPage, claims: claimsPage, training: trainingPage, decoding: decodingPage, sources: sourcesPage, cards: cardsPage, lab: labPage };
+const PAGES = {
+  worlds: worldsPage,
+  world: worldPage,
+  circuits: circuitsPage,
+  claims: claimsPage,
+  training: trainingPage,
+  decoding: decodingPage,
+  sources: sourcesPage,
+  cards: cardsPage,
+  lab: labPage,
+};
 const TEXT = new Set(["worlds", "claims", "sources"]); // pages without drawings
 const TITLES = { world: "worlds" };
 let visit = 0;
 
 async function open() {
   leave();
-  const { page, state } = place(), mine = visit += 1;
+  const { page, state } = place(),
+    mine = (visit += 1);
   main.dataset.ready = "";
   for (const link of document.querySelectorAll("header nav a")) {
     if (link.getAttribute("href") === `#/${TITLES[page] ?? page}`) link.setAttribute("aria-current", "page");
@@ -31,5 +42,8 @@ async function open() {
   }
 }
 window.addEventListener("hashchange", open);
-document.querySelector("a.skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); }); // the address is the page's
+document.querySelector("a.skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+}); // the address is the page's
 open().then(() => setTimeout(drawing, 300)); // ready for the next page
