@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from sandlab.atlas.catalogue import PATHS
 from sandlab.atlas.kept import packed
+from sandlab.atlas.plain import Answer
 from sandlab.errors import BadInput, integer, number
 
 __all__ = ["add_job_routes"]
@@ -27,31 +28,31 @@ def add_job_routes(app: FastAPI) -> None:
     """Trainings and runs: start, follow, stop, keep, export; and what the machine is."""
 
     @app.get("/jobs")
-    async def every(request: Request) -> JSONResponse:
-        return JSONResponse({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.known.values()]})
+    async def every(request: Request) -> Answer:
+        return Answer({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.all()]})
 
     @app.get("/jobs/{which}")
-    async def one(which: str, request: Request) -> JSONResponse:
+    async def one(which: str, request: Request) -> Answer:
         since = _whole("since", request.query_params.get("since", "0"))
-        return JSONResponse(request.app.state.jobs.get(_whole("job", which)).facts(since))
+        return Answer(request.app.state.jobs.get(_whole("job", which)).facts(since))
 
     @app.post("/jobs")
-    async def begin(request: Request) -> JSONResponse:
+    async def begin(request: Request) -> Answer:
         asked = await _body(request)
         kind, jobs = asked.get("kind"), request.app.state.jobs
         if kind == "run":
             words, title = _run_words(asked)
-            return JSONResponse(jobs.start("run", title, words).facts())
+            return Answer(jobs.start("run", title, words).facts())
         if kind == "train":
             folder = request.app.state.kept.fresh()
             words, title = _training_words(asked, folder)
             await request.app.state.ask("trainable", {"world": asked["world"], "model": asked["model"]})
-            return JSONResponse(jobs.start("train", title, words, folder).facts())
+            return Answer(jobs.start("train", title, words, folder).facts())
         raise BadInput("kind must be 'run' or 'train'")
 
     @app.post("/jobs/{which}/keep")
-    async def keep(which: str, request: Request) -> JSONResponse:
-        return JSONResponse({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
+    async def keep(which: str, request: Request) -> Answer:
+        return Answer({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
 
     @app.get("/jobs/{which}/export")
     async def export(which: str, request: Request) -> Response:
@@ -62,16 +63,16 @@ def add_job_routes(app: FastAPI) -> None:
         return Response(await asyncio.to_thread(packed, job.folder), media_type="application/zip", headers=about)
 
     @app.get("/kept")
-    async def every_kept(request: Request) -> JSONResponse:
-        return JSONResponse({"kept": request.app.state.kept.all()})
+    async def every_kept(request: Request) -> Answer:
+        return Answer({"kept": request.app.state.kept.all()})
 
     @app.delete("/jobs/{which}")
-    async def stop(which: str, request: Request) -> JSONResponse:
-        return JSONResponse(request.app.state.jobs.stop(_whole("job", which)).facts())
+    async def stop(which: str, request: Request) -> Answer:
+        return Answer(request.app.state.jobs.stop(_whole("job", which)).facts())
 
     @app.get("/lab")
-    async def lab(request: Request) -> JSONResponse:
-        return JSONResponse(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
+    async def lab(request: Request) -> Answer:
+        return Answer(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
 
 
 async def _body(request: Request) -> dict[str, Any]:

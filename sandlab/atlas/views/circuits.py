@@ -44,28 +44,61 @@ def circuit(
     found: dict[str, Any] = {
         "states": made.names_of_states,
         "letters": made.letters,
-        "start": int(getattr(made, "start", 0) or 0),
-        "transitions": _table(made),
+        "start": made.start,
+        "accepting": None if made.accepting is None else list(made.accepting),
+        "transitions": made.table.tolist() if made.states <= MOST_STATES else [],
         "algebra": _algebra(made),
         "note": getattr(model.config, "note", ""),
         "parameters": model.parameter_count(),
         "channels": list(getattr(model.config, "channels", ())),
-        "code": f"model = sl.circuits.compile({machine!r}, {length}, {method!r})",
     }
-    tokens = made.read_text(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))
+    tokens = made.read_text(word)[:length] if word else torch.tensor(_example(made, min(length, 12)))
+    found["accepted"] = None if made.accepting is None else bool(made.accepts(tokens))
+    found["code"] = _code(machine, length, method, made.render(tokens), bits, off, temperature)
     return found | _computation(made, model, tokens, bits, off, temperature)
 
 
-def _table(made: Any) -> list[list[int]]:
-    """Next state of each state (row) and letter (column), for drawing; nothing for large machines."""
-    import torch
+def _example(made: Any, length: int) -> list[int]:
+    """A word to begin with, always the same: of a language, one that can still be completed as long as there is one."""
+    from random import Random
 
-    states = len(made.names_of_states)
-    if states > MOST_STATES or not hasattr(made, "table"):
-        return []
-    table = torch.as_tensor(made.table)
-    rows: list[list[int]] = table.tolist() if table.shape[0] == states else table.T.tolist()
-    return rows
+    live = set(range(made.states)) if made.accepting is None else set(made.accepting)
+    while grown := {state for state in range(made.states) if state not in live and live & set(made.table[state])}:
+        live |= grown
+    draw, state, word = Random(0), made.start, []
+    for _ in range(length):
+        letters = [letter for letter, to in enumerate(made.table[state]) if to in live] or list(range(made.alphabet))
+        word.append(draw.choice(letters))
+        state = made.table[state][word[-1]]
+    return word
+
+
+def _code(machine: str, length: int, method: str, word: str, bits: int | None, off: str, temperature: float) -> str:
+    """Python lines that compile the machine, change the model as the page does, and read the word."""
+    lines = [
+        f"machine = sl.worlds.read_machine({machine!r})",
+        f"model = sl.circuits.compile(machine, {length}, {method!r})",
+        f"tokens = machine.read_text({word!r}).unsqueeze(0)",
+    ]
+    contexts, changes, name = [], [], "model"
+    if bits is not None:
+        name = "coarse"
+        contexts.append(f"sl.circuits.rounded(model, {bits}) as coarse")
+    if off:
+        layer, _, head = off.partition(".")
+        lines += [
+            "def removed(pattern):",
+            f"    kept = torch.ones(pattern.shape[-3]).index_fill(0, torch.tensor({head}), 0)",
+            "    return pattern * kept[:, None, None]",
+        ]
+        changes.append(f'"layers.{layer}.attention.pattern": removed')
+    if temperature != 1.0:
+        lines.append('names = [name for name, _ in model.named_modules() if name.endswith("attention.scores")]')
+        changes.append(f"**{{name: lambda scores: scores / {temperature} for name in names}}")
+    if changes:
+        contexts.append(f"sl.patch({name}, {{{', '.join(changes)}}})")
+    last = f"answers = {name}(tokens).argmax(-1)[0].tolist()"
+    return "\n".join([*lines, f"with {', '.join(contexts)}:\n    {last}" if contexts else last])
 
 
 def _computation(made: Any, model: Any, tokens: Any, bits: int | None, off: str, temperature: float) -> dict[str, Any]:
