@@ -71,4 +71,3 @@ class Answers:
             return task.result()
         finally:
             task.cancel()
-

@@ -130,14 +130,14 @@ def _whole(name: str, text: str) -> int:
 
 
 def _machine(store: Path) -> dict[str, Any]:
-    """Processors, versions, and what the store holds."""
-    parts = {name: _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
+    """Processors, versions, and what each part of the store holds."""
+    parts = {f"store: {name}": _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
     return {
         "processors": os.cpu_count(),
         "system": platform.platform(terse=True),
         "Python": platform.python_version(),
         "torch": version("torch"),
-        "store": "; ".join(f"{name} {held}" for name, held in parts.items() if held) or "empty",
+        **({name: held for name, held in parts.items() if held} or {"store": "empty"}),
     }
 
 

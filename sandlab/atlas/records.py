@@ -51,6 +51,7 @@ def _row(study: str, preset: str, date: float, finding: Json) -> Json:
         "preset": preset,
         **{name: _finite(finding[name]) for name in ("mean", "low", "high")},
         "values": [_finite(value) for value in finding["values"][:64]],
+        "count": len(finding["values"]),
         "date": date,
     }
 

@@ -309,7 +309,7 @@ def test_decoders_race_and_the_drawn_law_is_the_apis(page: Any, address: str) ->
 
 
 def test_a_training_is_seen_live_stopped_kept_and_guessed_against(page: Any, address: str) -> None:
-    visit(page, address, "training?world=in-context-markov&model=transformer&length=8&steps=20000&seeds=2")
+    visit(page, address, 'training?world=in-context-markov&settings={"length":"8"}&steps=20000&seeds=2')
     page.click("#train")
     page.wait_for_selector("#live svg")
     assert page.locator("#live svg path").count() >= 2  # a curve for each seed

@@ -52,6 +52,9 @@ export async function download(path, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+// A page has started a job: the header counts those that are not done, and asks about them as long as there are any.
+export const started = () => window.dispatchEvent(new Event("job"));
+
 export function tell(problem) {
   if (problem?.name === "AbortError") return;
   said.textContent = problem ? problem.message : "";
@@ -175,17 +178,11 @@ const script = (name) =>
 export const drawing = () => (library ??= Promise.all([script("d3"), script("plot.umd")]));
 
 // Drawing: plots take the width that there is.
-export function plot(about, options) {
+export function plot(about, { inside, less = 440, most = 760, ...options }) {
   const narrow = window.innerWidth <= 960; // one column: see the style sheet
-  const room =
-    (options.inside ?? main).clientWidth - (options.inside ? options.less : narrow ? 56 : (options.less ?? 440));
-  const width = Math.max(260, Math.min(options.most ?? 760, room));
-  const { most, less, inside, ...rest } = options;
-  const made = Plot.plot({
-    style: { background: "transparent", fontSize: "12px" },
-    ...rest,
-    width: options.width ?? width,
-  });
+  const room = (inside ?? main).clientWidth - (narrow && !inside ? 56 : less);
+  const width = Math.max(260, Math.min(most, room));
+  const made = Plot.plot({ style: { background: "transparent", fontSize: "12px" }, width, ...options });
   made.setAttribute("role", "img");
   made.setAttribute("aria-label", about);
   return made;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,24 +31,14 @@ def circuit(
     """
     import torch
 
-    from sandlab.circuits.automata.compiler import compile
-    from sandlab.cli.circuits import _algebra
-    from sandlab.worlds.automata.reading import read_machine
-
-    integer("length", length, low=1, high=MOST_LENGTH)
-    if machine.strip().endswith(".json"):
-        raise BadInput("paste the table itself: a page opens no files")
-    made = read_machine(machine)
-    if len(made.names_of_states) > 4 * MOST_STATES:
-        raise BadInput(f"at most {4 * MOST_STATES} states on this page, got {len(made.names_of_states)}")
-    model: Any = compile(made, length, method)
+    made, model, algebra = _compiled(machine, integer("length", length, low=1, high=MOST_LENGTH), method)
     found: dict[str, Any] = {
         "states": made.names_of_states,
         "letters": made.letters,
         "start": made.start,
         "accepting": None if made.accepting is None else list(made.accepting),
         "transitions": made.table.tolist() if made.states <= MOST_STATES else [],
-        "algebra": _algebra(made),
+        "algebra": algebra,
         "note": getattr(model.config, "note", ""),
         "parameters": model.parameter_count(),
         "channels": list(getattr(model.config, "channels", ())),
@@ -56,6 +47,21 @@ def circuit(
     found["accepted"] = None if made.accepting is None else bool(made.accepts(tokens))
     found["code"] = _code(machine, length, method, made.render(tokens), bits, off, temperature)
     return found | _computation(made, model, tokens, bits, off, temperature)
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(machine: str, length: int, method: str) -> tuple[Any, Any, dict[str, Any]]:
+    """The machine, its model and its algebra; kept, since each letter and each move of a slider asks for them."""
+    from sandlab.circuits.automata.compiler import compile
+    from sandlab.cli.circuits import _algebra
+    from sandlab.worlds.automata.reading import read_machine
+
+    if machine.strip().endswith(".json"):
+        raise BadInput("paste the table itself: a page opens no files")
+    made = read_machine(machine)
+    if made.states > 4 * MOST_STATES:
+        raise BadInput(f"at most {4 * MOST_STATES} states on this page, got {made.states}")
+    return made, compile(made, length, method), _algebra(made)
 
 
 def _example(made: Any, length: int) -> list[int]:

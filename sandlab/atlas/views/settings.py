@@ -41,13 +41,16 @@ def made_world(name: str, settings: tuple[tuple[str, str], ...]) -> Any:
 
 
 def offered(made: Any) -> list[dict[str, Any]]:
-    """Name, kind and value of each setting that can be written as text; its choices, or its least and largest value."""
-    found = []
+    """Name, kind, value and meaning of each setting that a text can give; its choices, or its least and largest."""
+    from sandlab.cli.explain import parameter_texts
+
+    found, texts = [], parameter_texts(type(made))
     for field in dataclasses.fields(made):
         value = getattr(made, field.name)
         if field.init and field.name not in PATHS and (value is None or isinstance(value, (bool, int, float, str))):
             kind = type(value).__name__ if value is not None else "text"
             facts = {"name": field.name, "kind": kind, "value": "" if value is None else str(value)}
+            facts["about"] = " ".join(texts.get(field.name, "").split())
             found.append({**facts, **_allowed(made, field.name, value)})
     return found
 

@@ -67,16 +67,17 @@ export async function circuitsPage(state) {
     out.className = "busy";
     try {
       const found = await view("circuit", wanted);
-      if (turn === asked)
-        showCircuit(out, found, off, (head) => {
-          off = off === head ? "" : head;
-          update();
-        });
+      if (turn === asked) showCircuit(out, found, off, ablate);
     } finally {
       if (turn === asked) out.className = "";
     }
   });
   const update = later(120, compute);
+  const ablate = told(async (head) => {
+    off = off === head ? "" : head;
+    await compute();
+    out.querySelector(`[data-head="${head}"]`)?.focus(); // drawn anew; the keyboard stays where it was
+  });
   for (const input of [...Object.values(form), bits, warmth]) input.addEventListener("input", update);
   draw.append(
     drawing((automaton) => {
@@ -98,7 +99,7 @@ export async function circuitsPage(state) {
           labelled("Regular expression, name (S5, C6, …) or JSON table", form.machine),
           labelled("Longest word", form.length),
           labelled("Construction", form.method),
-          labelled("A word (empty: a random one)", form.word),
+          labelled("A word (empty: an example)", form.word),
           bitsField,
           warmthField,
         ),
@@ -111,13 +112,7 @@ export async function circuitsPage(state) {
 }
 
 function drawing(changed, text) {
-  let start = {
-    letters: "ab",
-    table: [
-      [1, 0],
-      [0, 1],
-    ],
-  };
+  let start = readTable("1 0\n0 1");
   try {
     if (/^[{[]/.test(text.trim())) start = readTable(text);
   } catch {
@@ -138,6 +133,14 @@ function drawing(changed, text) {
     element("button", { id: "take", onclick: take }, "Take this table"),
   );
 }
+
+const headName = (off) =>
+  off
+    .split(".")
+    .map((each) => Number(each) + 1)
+    .join(".");
+const membership = ({ word, letters, accepted }) =>
+  `${word.map((each) => letters[each]).join("")} is ${accepted ? "a" : "no"} word of the language.`;
 
 function showCircuit(out, found, off, ablate) {
   const names = found.states,
@@ -163,8 +166,9 @@ function showCircuit(out, found, off, ablate) {
   const right = element(
     "p",
     { id: "right", class: `big ${found.right === 1 ? "holds" : "fails"}` },
-    `${Math.round(100 * found.right)} % of the states are right${off ? ` without head ${off}` : ""}.`,
+    `${Math.round(100 * found.right)} % of the states are right${off ? ` without head ${headName(off)}` : ""}.`,
   );
+  const belongs = found.accepted != null && element("p", { id: "accepted" }, membership(found));
   const facts = Object.entries(found.algebra)
     .filter(([, value]) => typeof value !== "object")
     .map(([key, value]) => element("tr", {}, element("th", {}, key), element("td", {}, String(value))));
@@ -178,13 +182,13 @@ function showCircuit(out, found, off, ablate) {
         arcs(head, found),
         element(
           "button",
-          { "aria-pressed": String(gone), onclick: () => ablate(key) },
+          { "aria-pressed": String(gone), "data-head": key, onclick: () => ablate(key) },
           gone ? "Give the head back" : `Remove head ${index + 1}`,
         ),
       );
     });
   const table = found.transitions,
-    drawn = table.length && table.length <= 12 && picture({ letters: found.letters, table, names, start: found.start });
+    drawn = table.length && table.length <= 12 && picture({ ...found, table, names });
   const positions = (rows) => {
     const shift = rows[0].length - found.word.length;
     return d3.range(rows[0].length).map((at) => (at < shift ? "" : found.letters[found.word[at - shift]]));
@@ -194,12 +198,22 @@ function showCircuit(out, found, off, ablate) {
       "",
       right,
       element("div", { class: "wide" }, word),
+      belongs,
       element(
         "p",
         { class: "muted" },
         `${found.note ? `${found.note}; ` : ""}${d3.format(",")(found.parameters)} parameters.`,
       ),
       code(found.code),
+    ),
+    panel(
+      "The machine",
+      element(
+        "div",
+        { class: "beside" },
+        drawn || element("p", { class: "muted" }, `${names.length} states`),
+        element("div", {}, element("table", {}, ...facts), ...decomposition(found.algebra.decomposition ?? [])),
+      ),
     ),
     found.layers.length
       ? panel(
@@ -235,21 +249,13 @@ function showCircuit(out, found, off, ablate) {
                   rowNames: stream.rows.map((_, each) => found.channels[each] ?? `${each + 1}`),
                   high: d3.max(stream.rows.flat(), Math.abs) || 1,
                   about: stream.name,
+                  size: Math.max(9, Math.min(16, 330 / stream.rows[0].length)),
                 }),
               ),
             ),
           ),
         )
       : "",
-    panel(
-      "The machine",
-      element(
-        "div",
-        { class: "beside" },
-        drawn || element("p", { class: "muted" }, `${names.length} states`),
-        element("div", {}, element("table", {}, ...facts), ...decomposition(found.algebra.decomposition ?? [])),
-      ),
-    ),
   );
 }
 
@@ -289,8 +295,8 @@ function decomposition(components) {
 
 function arcs(weights, found) {
   const shift = weights.length - found.word.length,
-    step = Math.max(20, Math.min(44, 560 / found.word.length)),
-    pad = Math.min(14, step); // a scan begins with padding
+    step = Math.max(18, Math.min(27, 560 / found.word.length)),
+    pad = Math.min(7, step); // a scan begins with padding
   const x = (index) => 10 + (index < shift ? pad * (index + 0.5) : pad * shift + step * (index - shift + 0.5)),
     width = 20 + pad * shift + step * found.word.length;
   const long = d3.max(found.word, (each) => found.letters[each].length) > 2,

@@ -1,5 +1,5 @@
 // Claims: interval, bound and the source's number on one axis; filters, history, figures, and running it now.
-import { ask, choose, code, element, go, later, main, panel, pause, pictured, told, view } from "../base.js";
+import { ask, choose, code, element, go, later, main, panel, pause, pictured, started, told, view } from "../base.js";
 
 const KINDS = ["all", "near the edge", "quick", "full", "with the source's number", "stale", "reduced"];
 const RUNS = { quick: "quick run", full: "full run", null: "null run, where there is nothing to find" };
@@ -147,58 +147,55 @@ function nearEdge(each) {
   );
 }
 
+// What a claim measures, its figures, its recorded verdicts, and the study to be run now.
+function detailsOf(each, found) {
+  const picture = (figure) => {
+    const place = `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}`;
+    const about = { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: pictured(place) };
+    const caption = element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`);
+    return element("figure", {}, caption, element("div", { class: "wide" }, element("img", about)));
+  };
+  const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1);
+  const figures = found.figures.toSorted((a, b) => rank(a) - rank(b)).slice(0, 4);
+  const reduced = found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : "";
+  return [
+    element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`),
+    element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${reduced}.`),
+    ...figures.map(picture),
+    element(
+      "div",
+      { class: "wide" },
+      element("table", { class: "past" }, ...found.history.map((entry) => pastRow(entry, each))),
+    ),
+    element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")),
+    code(`sl.run("${each.study}")`),
+  ];
+}
+
+// A former verdict; where the claim was another one then, what it had to be.
+function pastRow(entry, { relation }) {
+  const round = (value) => (value == null ? "?" : digits(value, 4));
+  const date = new Date(1000 * (entry.date ?? 0)).toISOString().slice(0, 10);
+  const numbers = entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`;
+  return element(
+    "tr",
+    {},
+    element("td", {}, date),
+    element("td", { class: entry.verdict }, entry.verdict),
+    element("td", { title: RUNS[entry.preset] }, entry.preset ?? ""),
+    element("td", { class: "mono" }, numbers),
+    element(
+      "td",
+      { class: "muted" },
+      entry.relation && entry.relation !== relation ? `had to be ${entry.relation}` : "",
+    ),
+  );
+}
+
 function claimRow(each, open, opening) {
   const more = element("div", { class: "more" });
   const show = told(async () => {
-    const found = await view("history", { claim: each.id });
-    const picture = (figure) =>
-      element(
-        "figure",
-        {},
-        element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`),
-        element(
-          "div",
-          { class: "wide" },
-          element("img", {
-            class: "figure",
-            loading: "lazy",
-            alt: `${figure.study}, ${figure.name}`,
-            src: pictured(
-              `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}`,
-            ),
-          }),
-        ),
-      );
-    const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1),
-      figures = found.figures.toSorted((a, b) => rank(a) - rank(b));
-    const date = (when) => new Date(1000 * when).toISOString().slice(0, 10),
-      round = (value) => digits(value, 4);
-    const past = found.history.map((entry) =>
-      element(
-        "tr",
-        {},
-        element("td", {}, date(entry.date ?? 0)),
-        element("td", { class: entry.verdict }, entry.verdict),
-        element("td", { title: RUNS[entry.preset] }, entry.preset ?? ""),
-        element(
-          "td",
-          { class: "mono" },
-          entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`,
-        ),
-      ),
-    );
-    more.replaceChildren(
-      element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`),
-      element(
-        "p",
-        { class: "muted" },
-        `${each.source}. Recorded run: ${found.status}${found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : ""}.`,
-      ),
-      ...figures.slice(0, 4).map(picture),
-      element("div", { class: "wide" }, element("table", { class: "past" }, ...past)),
-      element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")),
-      code(`sl.run("${each.study}")`),
-    );
+    more.replaceChildren(...detailsOf(each, await view("history", { claim: each.id })));
   });
   const toggle = () => {
     if (more.childNodes.length) {
@@ -228,7 +225,7 @@ function claimRow(each, open, opening) {
         { class: "muted mono" },
         each.id,
         element("br"),
-        `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`,
+        [`must be ${each.relation}`, each.paper && `source: ${each.paper}`, ours(each)].filter(Boolean).join("; "),
         each.verdict === "fails" && !each.expected && [element("br"), "expected to fail: the source is corrected here"],
       ),
       element(
@@ -240,6 +237,13 @@ function claimRow(each, open, opening) {
     axisOf(each),
     more,
   );
+}
+
+// The number that was found, with its interval where there is one.
+function ours({ mean, low, high, count }) {
+  if (mean == null) return "";
+  const width = low != null && high != null && high > low && `[${digits(low, 4)}, ${digits(high, 4)}]`;
+  return [`ours: ${digits(mean, 4)}`, width, count > 1 && `over ${count}`].filter(Boolean).join(" ");
 }
 
 function shape(name, facts, text) {
@@ -305,12 +309,14 @@ function axisOf(each) {
     add("path", { d: "M0,-6L5,0L0,6L-5,0z", transform: `translate(${x(source)},15)`, class: "source" }).append(
       shape("title", {}, `the source: ${each.paper}`),
     );
-  add("text", { x: 6, y: 38 }, digits(left, 3));
-  add("text", { x: 334, y: 38, "text-anchor": "end" }, digits(right, 3));
+  const places = Math.max(3, 2 + Math.ceil(Math.log10(Math.max(Math.abs(left), Math.abs(right)) / (right - left))));
+  add("text", { x: 6, y: 38 }, digits(left, places));
+  add("text", { x: 334, y: 38, "text-anchor": "end" }, digits(right, places));
   return svg;
 }
 
 const runStudy = told(async (study) => {
   const job = await ask("/jobs", { method: "POST", body: JSON.stringify({ kind: "run", study }) });
+  started();
   go("lab", { job: job.number });
 });

@@ -1,5 +1,7 @@
 // Worlds: all of them; one with its settings, examples, the oracle on what is typed, and a game of guessing.
-import { ask, code, colour, element, go, inTurn, joined, letters, main, panel, plot, told, view } from "../base.js";
+import { code, colour, element, go, inTurn, joined, letters, main, panel, plot, told, view } from "../base.js";
+import { gamePanel } from "./game.js";
+import { control, readSettings } from "./settings.js";
 
 const SHOWN = 72; // letters of an example
 const MEMBERSHIP = {
@@ -35,7 +37,7 @@ export async function worldsPage(state) {
             "div",
             { class: "head" },
             element("strong", {}, each.name),
-            element("span", { class: "tag" }, each.chapter),
+            element("span", { class: "tag" }, each.chapter.replaceAll("_", " ")),
           ),
           element("div", { class: "muted" }, each.summary),
         ),
@@ -48,7 +50,12 @@ export async function worldsPage(state) {
 }
 
 export async function worldPage(state) {
-  const now = { settings: JSON.parse(state.settings ?? "{}"), seed: Number(state.seed ?? 0), text: state.text },
+  const now = {
+      settings: readSettings(state.settings),
+      seed: Number(state.seed ?? 0),
+      text: state.text,
+      against: state.against,
+    },
     right = element("div", {});
   let asked = 0;
   const soon = inTurn(told(refresh));
@@ -88,12 +95,9 @@ export async function worldPage(state) {
   );
 }
 
-function remember(name, { settings, seed, text }) {
-  go(
-    "world",
-    { name, settings: Object.keys(settings).length ? JSON.stringify(settings) : "", seed: seed || "", text },
-    true,
-  );
+const texts = (settings) => (Object.keys(settings).length ? JSON.stringify(settings) : "");
+function remember(name, { settings, seed, text, against }) {
+  go("world", { name, settings: texts(settings), seed: seed || "", text, against }, true);
 }
 
 function partsOf(facts, name, now, fresh) {
@@ -103,10 +107,19 @@ function partsOf(facts, name, now, fresh) {
     element("p", { class: "lead" }, first),
     rest.length > 1 &&
       element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())),
+    element(
+      "p",
+      {},
+      element(
+        "a",
+        { href: `#/training?${new URLSearchParams({ world: name, settings: texts(now.settings) })}` },
+        "Train a model on it",
+      ),
+    ),
     code(facts.code),
   );
   if (!facts.tokens) return [about, panel(`${facts.points.length} examples`, pointsOf(facts))];
-  return [about, typingPanel(facts, name, now), examplesPanel(facts, fresh), gamePanel(facts, name, now.settings)];
+  return [about, typingPanel(facts, name, now), examplesPanel(facts, fresh), gamePanel(facts, name, now, remember)];
 }
 
 // Examples that are numbers: a histogram of one coordinate, or two of them as dots; coloured by their answers.
@@ -126,58 +139,6 @@ function pointsOf({ points, kinds }) {
     ? [Plot.rectY(rows, Plot.binX({ y: "count" }, { x: "x", fill: "kind", thresholds: 40 })), Plot.ruleY([0])]
     : [Plot.dot(rows, { x: "x", y: "y", r: 2.5, fill: "kind", fillOpacity: 0.7 })];
   return plot("examples", { ...options, y: { label: one ? "examples" : "second coordinate" }, marks });
-}
-
-function control(field, settings, changed) {
-  const value = settings[field.name] ?? field.value,
-    id = `field-${field.name}`;
-  const shown = element("output", {}, String(value));
-  const ranged = (low, high, step) =>
-    element("input", { id, type: "range", min: low, max: Math.max(low, high), step, value });
-  const low = field.low ?? 0,
-    given = Number(field.value);
-  let input;
-  if (field.kind === "bool") {
-    input = element(
-      "select",
-      { id },
-      ...["True", "False"].map((each) =>
-        element(
-          "option",
-          { value: each.toLowerCase(), selected: String(value).toLowerCase() === each.toLowerCase() },
-          each,
-        ),
-      ),
-    );
-  } else if (field.choices)
-    input = element(
-      "select",
-      { id },
-      ...field.choices.map((each) => element("option", { value: each, selected: each === String(value) }, each)),
-    );
-  else if (field.kind === "int" && given >= low)
-    input = ranged(low, Math.min(field.high ?? Infinity, Math.max(16, 4 * given)), 1);
-  else if (field.kind === "float" && given >= low && field.low != null)
-    input = ranged(low, field.high ?? Math.max(1, 4 * given), "any");
-  else if (field.kind === "float" && field.high == null)
-    input = ranged(-Math.max(2, 4 * Math.abs(given)), Math.max(2, 4 * Math.abs(given)), "any");
-  else input = element("input", { id, type: "text", value });
-  input.addEventListener("input", () => {
-    shown.textContent = field.kind === "float" ? String(Number(Number(input.value).toPrecision(3))) : input.value;
-  });
-  input.addEventListener(input.type === "range" ? "input" : "change", () =>
-    changed(
-      input.type === "range" && field.kind === "float"
-        ? String(Number(Number(input.value).toPrecision(3)))
-        : input.value,
-    ),
-  );
-  return element(
-    "div",
-    { class: "field" },
-    element("label", { for: id }, field.name, input.type === "range" && shown),
-    input,
-  );
 }
 
 function examplesPanel(facts, fresh) {
@@ -325,97 +286,4 @@ function lawOf(found, at) {
     picture,
     list,
   ];
-}
-
-function gamePanel(facts, name, settings) {
-  const board = element("div", { id: "board" }),
-    score = element("p", { id: "score", "aria-live": "polite" });
-  const rival = element("select", { id: "rival" }, element("option", { value: "" }, "the oracle alone"));
-  ask("/kept")
-    .then(({ kept }) =>
-      rival.append(
-        ...kept
-          .filter((each) => each.world === name)
-          .map((each) =>
-            element(
-              "option",
-              { value: each.name },
-              `the oracle and a kept ${each.model} (loss ${each.loss?.toFixed(3)})`,
-            ),
-          ),
-      ),
-    )
-    .catch(() => {});
-  let game;
-  const begin = told(async () => {
-    const seed = Math.floor(Math.random() * 1e6),
-      kept = rival.value;
-    const fresh = await view("world", { name, settings: JSON.stringify(settings), seed, examples: 1 });
-    const row = fresh.rows[0].slice(0, 40),
-      text = joined(row, facts.letters);
-    const found = await (kept
-      ? view("guess", { kept, text })
-      : view("predict", { name, settings: JSON.stringify(settings), text }));
-    if (!found.probs || found.probs.length < 3 || !facts.follows) {
-      board.replaceChildren(
-        element(
-          "p",
-          { class: "muted" },
-          "This world asks for one answer at the end: there is nothing to guess letter by letter.",
-        ),
-      );
-      return;
-    }
-    game = {
-      row,
-      laws: found.probs,
-      model: found.model,
-      at: Math.min(3, row.length - 2),
-      right: { you: 0, "the oracle": 0, "the model": 0 },
-      rounds: 0,
-    };
-    score.textContent = "";
-    turn();
-  });
-  function turn() {
-    const done = game.rounds >= 10 || game.at >= game.row.length - 1;
-    board.replaceChildren(
-      letters(game.row.slice(0, game.at + 1), facts.letters),
-      done
-        ? element("p", {}, "Finished.")
-        : element(
-            "div",
-            { class: "keys" },
-            ...facts.answers
-              .map((letter, number) => element("button", { onclick: () => guess(number) }, letter))
-              .slice(0, 30),
-          ),
-    );
-  }
-  function guess(number) {
-    const truth = game.row[game.at + 1],
-      best = (law) => law.indexOf(Math.max(...law)),
-      law = game.laws[game.at];
-    game.right.you += number === truth;
-    game.right["the oracle"] += best(law) === truth;
-    if (game.model) game.right["the model"] += best(game.model[game.at]) === truth;
-    game.rounds += 1;
-    game.at += 1;
-    const players = Object.entries(game.right)
-      .filter(([who]) => game.model || who !== "the model")
-      .map(([who, right]) => `${who} ${right}`);
-    score.textContent = `Right: ${players.join(", ")}, of ${game.rounds}. It was ${facts.letters[truth]}; the oracle gave it ${(100 * law[truth]).toFixed(0)} %.`;
-    turn();
-  }
-  return panel(
-    "Guess the next letter",
-    element(
-      "div",
-      { class: "row" },
-      element("div", { class: "field" }, element("label", { for: "rival" }, "Against"), rival),
-      element("button", { id: "play", onclick: begin }, "Play ten rounds"),
-    ),
-    board,
-    score,
-  );
 }
