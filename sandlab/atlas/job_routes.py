@@ -45,9 +45,11 @@ def add_job_routes(app: FastAPI) -> None:
             return Answer(jobs.start("run", title, words).facts())
         if kind == "train":
             folder = request.app.state.kept.fresh()
-            words, title = _training_words(asked, folder)
-            await request.app.state.ask("trainable", {"world": asked["world"], "model": asked["model"]})
-            return Answer(jobs.start("train", title, words, folder).facts())
+            plan = _training_plan(asked)
+            choice = {name: plan[name] for name in ("world", "model", "settings", "options")}
+            await request.app.state.ask("training", choice)  # refuses what cannot be trained
+            words = ["sandlab.atlas.live_training", json.dumps({**plan, "folder": str(folder)})]
+            return Answer(jobs.start("train", f"{plan['model']} on {plan['world']}", words, folder).facts())
         raise BadInput("kind must be 'run' or 'train'")
 
     @app.post("/jobs/{which}/keep")
@@ -99,17 +101,17 @@ def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
     return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
 
 
-def _training_words(asked: dict[str, Any], folder: Path) -> tuple[list[str], str]:
+def _training_plan(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is to be trained, every part of the kind that it must be."""
     world, model = asked.get("world"), asked.get("model")
     if not isinstance(world, str) or not isinstance(model, str):
         raise BadInput("choose a world and a model of the list")
     steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
     seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
     lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
-    plan: dict[str, Any] = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
-    plan |= {"options": _plain(asked.get("options")), "steps": steps, "seeds": seeds, "lr": lr, "folder": str(folder)}
-    words = ["sandlab.atlas.live_training", json.dumps(plan)]
-    return words, f"{model} on {world}"
+    settings, options = _plain(asked.get("settings")), _plain(asked.get("options"))
+    given = {"world": world, "settings": settings, "model": model, "options": options}
+    return {**given, "steps": steps, "seeds": seeds, "lr": lr}
 
 
 def _plain(given: Any) -> dict[str, str]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from sandlab.atlas.views.circuits import circuit
 from sandlab.atlas.views.decoding import race, refine, walk
-from sandlab.atlas.views.machine import devices, trainable, training
+from sandlab.atlas.views.machine import devices, training
 from sandlab.atlas.views.oracle import guess, predict, world, worlds
 from sandlab.atlas.views.studies import cards, figure, history, standing
 
 __all__ = ["VIEWS"]
 
 _ALL = (
-    figure, trainable, training, worlds, world, predict,
+    figure, training, worlds, world, predict,
     guess, circuit, walk, race, refine, history, standing, cards, devices,
 )  # fmt: skip
 VIEWS: dict[str, Callable[..., dict[str, Any]]] = {view.__name__: view for view in _ALL}

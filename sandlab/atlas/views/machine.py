@@ -10,7 +10,7 @@ from sandlab.atlas.catalogue import CLOSED, ON_FILES
 from sandlab.atlas.views.settings import made_world, offered
 from sandlab.errors import BadInput
 
-__all__ = ["devices", "trainable", "training"]
+__all__ = ["devices", "training"]
 
 Json = dict[str, Any]
 GENERAL = ("transformer", "lstm", "rnn", "state-space", "hybrid")  # architectures that fit every world of tokens
@@ -28,28 +28,21 @@ def devices() -> Json:
     return {"devices": found}
 
 
-def trainable(world: str, model: str) -> Json:
-    """Whether there is such a world and such a model, both without files of the user's."""
-    from sandlab.registry import get
-
-    if world in ON_FILES or model in CLOSED:
-        raise BadInput("choose a world and a model of the list")
-    get("worlds", world)
-    get("models", model)
-    return {}
-
-
 def training(
     world: str,
     model: str,
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> Json:
-    """What can be set before a training: fields of the world, and those of the model that the world does not decide."""
+    """What can be set before a training: fields of the world, and those of the model that the world does not decide.
+
+    Refused with a sentence is what cannot be trained: a model that does not fit, or one that reads files.
+    """
     from sandlab.cli.training import model_config
     from sandlab.registry import get, names
 
-    trainable(world, model)
+    if world in ON_FILES or model in CLOSED or ":" in model:
+        raise BadInput("choose a world and a model of the list")
     made = made_world(world, tuple(sorted(settings.items())))
     config = model_config(made, model, dict(options))
     own = [name for name in names("models") if not get("models", name).__module__.startswith("sandlab.")]

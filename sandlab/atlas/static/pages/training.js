@@ -86,9 +86,9 @@ export async function trainingPage(state) {
     labelled("Steps", form.steps),
     labelled("Seeds", form.seeds),
     labelled("Learning rate", form.lr),
+    element("p", {}, train),
     fields.settings.box,
     fields.options.box,
-    element("p", {}, train),
     python,
   );
   main.replaceChildren(
