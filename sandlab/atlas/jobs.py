@@ -22,6 +22,7 @@ __all__ = ["Job", "Jobs"]
 
 _MOST_LINES, _MOST_WAITING, _MOST_KNOWN = 4000, 50, 200
 _FORGOTTEN = 180.0  # seconds: a job that no page has asked about for so long is stopped
+_LOOK = 5.0  # seconds between two looks for such jobs
 _GRACE = 30.0  # seconds to write down what there is
 
 
@@ -125,7 +126,7 @@ class Jobs:
     async def _watch(self) -> None:
         """Stop jobs whose page has gone."""
         while True:
-            await asyncio.sleep(5)
+            await asyncio.sleep(_LOOK)
             late = time.monotonic() - _FORGOTTEN
             for job in list(self.known.values()):
                 if job.state in ("waiting", "running") and job.asked < late:

@@ -274,8 +274,9 @@ def test_a_training_is_stopped_kept_exported_and_guessed_against(client: TestCli
     assert mutate(client, "POST", f"{place}/keep").status_code == 400  # nothing yet
     facts = wait(client, job["number"], "loss")
     assert any("levels" in line for line in facts["lines"])
-    first = next(line for line in facts["lines"] if "loss" in line)
-    assert len(first["loss"]) == 2 and len(first["attention"][0]["heads"][0]) == len(first["row"]) == 8
+    seen = [line for line in facts["lines"] if "attention" in line]
+    assert len(seen) == 1 and len(seen[0]["loss"]) == len(seen[0]["attention"]) == 2  # the latest maps, of every member
+    assert len(seen[0]["attention"][1][0]["heads"][0]) == len(seen[0]["row"]) == 8
     assert mutate(client, "DELETE", place).json()["state"] == "stopped"
     wait(client, job["number"], "end")
     for _ in range(400):
@@ -293,6 +294,67 @@ def test_a_training_is_stopped_kept_exported_and_guessed_against(client: TestCli
     assert law.shape == torch.tensor(found["probs"]).shape
     torch.testing.assert_close(law.sum(1), torch.ones(len(law)), atol=1e-4, rtol=0)
     assert client.get("/api/guess", params={"kept": "../" + kept, "text": text}).status_code == 400
+
+
+def test_what_cannot_be_trained_is_refused_before_it_starts(client: TestClient) -> None:
+    plan = {"kind": "train", "world": "in-context-markov", "model": "transformer", "steps": 5}
+    for wrong in ({"options": {"heads": "3"}}, {"settings": {"length": "-1"}}, {"model": "nothing"},
+                  {"world": "gaussian-means"}, {"model": "file.py:Model"}):  # fmt: skip
+        answer = mutate(client, "POST", "/jobs", {**plan, **wrong})
+        assert answer.status_code == 400 and len(answer.json()["error"]) > 10, wrong
+    assert not any(job["alive"] for job in client.get("/jobs").json()["jobs"])
+
+
+def test_the_training_page_offers_what_world_and_model_allow() -> None:
+    from sandlab.atlas.views.machine import training
+
+    found = training("dyck", "transformer", {"depth": "3"}, {"heads": "2"})
+    options = {each["name"]: each for each in found["options"]}
+    assert options["heads"]["value"] == "2" and not {"vocab", "length", "outputs"} & set(options)
+    assert {each["name"]: each["value"] for each in found["settings"]}["depth"] == "3"
+    assert all(name in found["models"] for name in ("transformer", "lstm")) and "own-module" not in found["models"]
+    names: dict = {"sl": sl}
+    exec(found["code"], names)
+    assert names["world"] == sl.worlds.Dyck(depth=3) and names["config"].heads == 2
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    from sandlab.atlas.plain import as_json
+
+    assert (
+        as_json({"a": [1.5, float("nan")], "b": (float("inf"), "x", True)}) == b'{"a":[1.5,null],"b":[null,"x",true]}'
+    )
+
+
+def test_a_job_has_limits_of_memory_and_time() -> None:
+    def said(line: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "sandlab.atlas.bounded", "timeit", "-n1", "-r1", line]
+        return subprocess.run(words, capture_output=True, text=True, timeout=600)
+
+    limits = said("import resource as r; print(r.getrlimit(r.RLIMIT_DATA)[0] > 0, r.getrlimit(r.RLIMIT_CPU)[0])")
+    assert limits.stdout.startswith("True 7200")
+    assert "MemoryError" in said("bytearray(2**42)").stderr
+
+
+def test_a_job_ends_when_no_page_asks_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandlab.atlas import jobs
+
+    monkeypatch.setattr(jobs, "_FORGOTTEN", 2.0)
+    monkeypatch.setattr(jobs, "_LOOK", 0.2)
+
+    async def play() -> tuple[str, str]:
+        known = jobs.Jobs(None)
+        job = known.start("run", "asleep", ["timeit", "-n1", "-r1", "import time; time.sleep(600)"])
+        for _ in range(20):  # a page is there
+            await asyncio.sleep(0.2)
+            known.all()
+        before = job.state
+        while job.alive:
+            await asyncio.sleep(0.2)
+        known.close()
+        return before, job.state
+
+    assert asyncio.run(asyncio.wait_for(play(), 300)) == ("running", "stopped")
 
 
 @pytest.mark.parametrize(

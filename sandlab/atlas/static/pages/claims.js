@@ -80,7 +80,7 @@ export async function claimsPage(state) {
     if (["stale", "reduced"].includes(chosen.edge)) shown = await standing(shown, chosen.edge, standings, count);
     const number = (verdict) => shown.filter((each) => each.verdict === verdict).length,
       expected = shown.filter((each) => each.verdict === "fails" && !each.expected).length;
-    count.textContent = `${shown.length} claims: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
+    count.textContent = `${shown.length} ${shown.length === 1 ? "claim" : "claims"}: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
     const row = (each) =>
       claimRow(each, each.id === opened, (id) => {
         opened = id;

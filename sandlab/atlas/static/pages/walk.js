@@ -161,9 +161,9 @@ function treeOf(film, moment, room) {
   const now = film.moments[moment].string;
   now.forEach((_, level) => thick(now.slice(0, level + 1), "written", 1));
   const most = d3.max(film.values.flat()) || 1,
-    crowd = arity ** film.depth > 80 ? 0.55 : 1;
+    largest = Math.min(11, (0.92 * (width - 28)) / arity ** film.depth / 2); // neighbours do not touch
   for (const string of nodes) {
-    const size = crowd * (3 + 8 * Math.sqrt(value(string) / most)),
+    const size = largest * (0.3 + 0.7 * Math.sqrt(value(string) / most)),
       visits = seen.get(key(string)) ?? 0;
     if (value(string) <= 0)
       svg
