@@ -17,11 +17,13 @@ from fastapi.responses import Response
 from sandlab.atlas.catalogue import PATHS
 from sandlab.atlas.kept import packed
 from sandlab.atlas.plain import Answer
+from sandlab.atlas.records import found_now
 from sandlab.errors import BadInput, integer, number
 
 __all__ = ["add_job_routes"]
 
 _MOST_BODY = 64 * 1024
+_RUN = ("sandlab", "run", "STUDY", "--on", "local")
 
 
 def add_job_routes(app: FastAPI) -> None:
@@ -51,6 +53,14 @@ def add_job_routes(app: FastAPI) -> None:
             words = ["sandlab.atlas.live_training", json.dumps({**plan, "folder": str(folder)})]
             return Answer(jobs.start("train", f"{plan['model']} on {plan['world']}", words, folder).facts())
         raise BadInput("kind must be 'run' or 'train'")
+
+    @app.get("/jobs/{which}/findings")
+    async def findings(which: str, request: Request) -> Answer:
+        job = request.app.state.jobs.get(_whole("job", which))
+        if job.kind != "run" or job.state != "done":
+            raise BadInput("there are findings once a study has been run to its end")
+        study = job.words[_RUN.index("STUDY")]
+        return Answer(await asyncio.to_thread(found_now, request.app.state.kept.folder.parent, study))
 
     @app.post("/jobs/{which}/keep")
     async def keep(which: str, request: Request) -> Answer:
@@ -98,7 +108,7 @@ def _run_words(asked: dict[str, Any]) -> tuple[list[str], str]:
     study = asked.get("study")
     if study not in names("studies"):
         raise BadInput(f"no study is called {str(study)[:80]!r}")
-    return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
+    return [str(study) if word == "STUDY" else word for word in _RUN], f"{study} (quick)"
 
 
 def _training_plan(asked: dict[str, Any]) -> dict[str, Any]:

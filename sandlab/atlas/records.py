@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["claims", "source_number", "sources"]
+__all__ = ["claims", "found_now", "source_number", "sources"]
 
 Json = dict[str, Any]
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -25,6 +25,12 @@ def claims() -> Json:
     return {"claims": list(rows.values())}
 
 
+def found_now(store: Path, study: str) -> Json:
+    """What the newest quick run of a study in the store has found, in the form of `claims`."""
+    runs = sorted((store / "studies" / study / "quick").glob("*/findings.json"))
+    return {"claims": [_row(study, "quick", 0.0, finding) for finding in _listed(_read(runs[-1]))] if runs else []}
+
+
 def _findings() -> Iterator[tuple[str, str, float, Json]]:
     """Study, preset, time and content of every recorded finding of a study that exists."""
     from sandlab.registry import names
@@ -32,10 +38,13 @@ def _findings() -> Iterator[tuple[str, str, float, Json]]:
     for study in names("studies"):
         for preset in ("quick", "full"):
             folder = _CHECKOUT / "docs" / "results" / study / preset
-            found = _read(folder / "findings.json") or []
+            found = _listed(_read(folder / "findings.json") or [])
             date = float((_read(folder / "run.json") or {}).get("finished", 0.0)) if found else 0.0
-            for finding in found["findings"] if isinstance(found, dict) else found:
-                yield study, preset, date, finding
+            yield from ((study, preset, date, finding) for finding in found)
+
+
+def _listed(found: Any) -> list[Json]:
+    return list(found["findings"] if isinstance(found, dict) else found)
 
 
 def _row(study: str, preset: str, date: float, finding: Json) -> Json:

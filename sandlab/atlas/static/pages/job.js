@@ -1,5 +1,6 @@
 // A job as it goes: its words; of a training the curves beside the baselines, the plateaus and the attention.
-import { ask, colour, download, element, heat, pause, plot, tell, told } from "../base.js";
+import { ask, colour, download, element, heat, pause, plot, tell, told, view } from "../base.js";
+import { claimCard, legend, ours } from "./axis.js";
 
 const ENDED = { waiting: "waits for its turn", failed: "has failed" };
 
@@ -46,11 +47,23 @@ export async function follow(number, out, afterKeep = () => {}) {
     }
     parts.update(job);
     if (!job.alive) {
+      if (job.kind === "run" && job.state === "done") await told(showFindings)(number, picture);
       status.dataset.ended = "yes";
       return;
     }
     await pause(400);
   }
+}
+
+// What a study has found just now, each beside its recorded verdict.
+async function showFindings(number, place) {
+  const [{ claims: now }, { claims }] = await Promise.all([ask(`/jobs/${number}/findings`), view("claims")]);
+  const recorded = new Map(claims.map((each) => [each.id, each]));
+  const past = ({ id }) => {
+    const each = recorded.get(id);
+    return each ? `recorded: ${each.verdict}; ${ours(each)} (${each.preset} run)` : "not recorded yet";
+  };
+  place.replaceChildren(legend(), ...now.map((each) => claimCard(each, [past(each)], [])));
 }
 
 function progress(job, seen) {
