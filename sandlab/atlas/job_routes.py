@@ -159,4 +159,4 @@ def _held(folder: Path) -> str:
     for file in folder.rglob("*") if folder.is_dir() else ():
         with contextlib.suppress(OSError):
             sizes += [file.stat().st_size] if file.is_file() else []
-    return f"{len(sizes)} files, {sum(sizes) / 2**20:.1f} MB" if sizes else ""
+    return f"{len(sizes)} file{'s' * (len(sizes) > 1)}, {sum(sizes) / 2**20:.1f} MB" if sizes else ""

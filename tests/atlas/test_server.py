@@ -296,6 +296,20 @@ def test_a_training_is_stopped_kept_exported_and_guessed_against(client: TestCli
     assert client.get("/api/guess", params={"kept": "../" + kept, "text": text}).status_code == 400
 
 
+def test_a_study_that_was_run_shows_what_it_found(client: TestClient) -> None:
+    job = mutate(client, "POST", "/jobs", {"kind": "run", "study": "hmm/mirror-images"}).json()
+    place = f"/jobs/{job['number']}"
+    assert client.get(f"{place}/findings").status_code == 400  # not yet
+    while client.get(place).json()["alive"]:
+        time.sleep(0.25)
+    assert client.get(place).json()["state"] == "done"
+    found = client.get(f"{place}/findings").json()["claims"]
+    assert [row["id"] for row in found] == [claim.id for claim in sl.get("studies", "hmm/mirror-images").claims]
+    recorded = {row["id"]: row for row in client.get("/api/claims").json()["claims"]}
+    assert all(set(row) == set(recorded[row["id"]]) for row in found)
+    assert [row["verdict"] for row in found] == [recorded[row["id"]]["verdict"] for row in found]
+
+
 def test_what_cannot_be_trained_is_refused_before_it_starts(client: TestClient) -> None:
     plan = {"kind": "train", "world": "in-context-markov", "model": "transformer", "steps": 5}
     for wrong in ({"options": {"heads": "3"}}, {"settings": {"length": "-1"}}, {"model": "nothing"},
