@@ -102,20 +102,13 @@ function remember(name, { settings, seed, text, against }) {
 
 function partsOf(facts, name, now, fresh) {
   const [first, ...rest] = facts.text.split("\n");
+  const train = new URLSearchParams({ world: name, settings: texts(now.settings) });
   const about = panel(
     "",
     element("p", { class: "lead" }, first),
     rest.length > 1 &&
       element("details", {}, element("summary", {}, "More"), element("pre", {}, rest.join("\n").trim())),
-    element(
-      "p",
-      {},
-      element(
-        "a",
-        { href: `#/training?${new URLSearchParams({ world: name, settings: texts(now.settings) })}` },
-        "Train a model on it",
-      ),
-    ),
+    facts.tokens && element("p", {}, element("a", { href: `#/training?${train}` }, "Train a model on it")),
     code(facts.code),
   );
   if (!facts.tokens) return [about, panel(`${facts.points.length} examples`, pointsOf(facts))];
