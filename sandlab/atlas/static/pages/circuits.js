@@ -82,7 +82,7 @@ export async function circuitsPage(state) {
   draw.append(
     drawing((automaton) => {
       form.machine.value = written(automaton);
-      form.word.value = "";
+      if ([...form.word.value].some((letter) => !automaton.letters.includes(letter))) form.word.value = "";
       update();
     }, form.machine.value),
   );
