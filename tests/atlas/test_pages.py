@@ -288,13 +288,19 @@ def test_the_map_of_sources_is_searched_walked_and_shared(page: Any, browser: An
     other.close()
 
 
+def fulfil(answer: str, route: Any) -> None:
+    route.fulfill(body=answer, content_type="application/json")
+
+
 def test_cards_stand_side_by_side_or_say_how_to_measure_one(page: Any, address: str) -> None:
     rows = [{"task": "counting", "test": "longer words", "score": score, "scores": [score]} for score in (0.25, 0.75)]
     cards = [{"model": name, "size": "small", "rows": [row]} for name, row in zip(("lstm", "transformer"), rows)]
     for found, words in (([], ["sandlab card"]), (cards, ["lstm (small)", "0.25", "0.75", "counting: longer words"])):
-        page.route("**/api/cards*", lambda route, found=found: route.fulfill(json={"cards": found}))
+        answer = json.dumps({"cards": found})
+        page.route("**/api/cards*", functools.partial(fulfil, answer))
         visit(page, address, "cards")
-        assert all(word in page.inner_text("main") for word in words)
+        shown = page.locator("main").text_content()
+        assert all(word in shown for word in words)
         page.unroute("**/api/cards*")
 
 
