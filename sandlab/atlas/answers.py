@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from fastapi import Request
 
 from sandlab.atlas.catalogue import built_in_worlds, has_plugins
 from sandlab.atlas.kept import Kept
+from sandlab.atlas.plain import as_json
 from sandlab.atlas.records import claims, sources
 from sandlab.atlas.workers import TooSlow, Workers
 from sandlab.lab._store.plain import Facts
@@ -40,7 +40,7 @@ class Answers:
             return await self._known(view)
         if view == "guess":
             arguments["folder"] = str(self.kept.place(arguments.pop("kept", "")))
-        return _json(await self._unless_gone(view, arguments, request))
+        return as_json(await self._unless_gone(view, arguments, request))
 
     async def _known(self, view: str) -> bytes:
         """What does not change: the first asker has it made, the others wait for the same."""
@@ -55,10 +55,10 @@ class Answers:
 
     async def _make(self, view: str) -> bytes:
         if view == "worlds" and not has_plugins():
-            return _json({"worlds": built_in_worlds()})
+            return as_json({"worlds": built_in_worlds()})
         if view in _RECORDS:
-            return await asyncio.to_thread(lambda: _json(_RECORDS[view]()))
-        return _json(await self.pool.ask(view, {}))
+            return await asyncio.to_thread(lambda: as_json(_RECORDS[view]()))
+        return as_json(await self.pool.ask(view, {}))
 
     async def _unless_gone(self, view: str, arguments: Facts, request: Request) -> Facts:
         """The answer of a worker, given up when the page has gone for a second or two."""
@@ -71,7 +71,3 @@ class Answers:
             return task.result()
         finally:
             task.cancel()
-
-
-def _json(found: Facts) -> bytes:
-    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

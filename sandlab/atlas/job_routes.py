@@ -11,47 +11,60 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from sandlab.atlas.catalogue import PATHS
 from sandlab.atlas.kept import packed
+from sandlab.atlas.plain import Answer
+from sandlab.atlas.records import found_now
 from sandlab.errors import BadInput, integer, number
 from sandlab.lab._store.plain import Facts
 
 __all__ = ["add_job_routes"]
 
 _MOST_BODY = 64 * 1024
+_RUN = ("sandlab", "run", "STUDY", "--on", "local")
 
 
 def add_job_routes(app: FastAPI) -> None:
     """Trainings and runs: start, follow, stop, keep, export; and what the machine is."""
 
     @app.get("/jobs")
-    async def every(request: Request) -> JSONResponse:
-        return JSONResponse({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.known.values()]})
+    async def every(request: Request) -> Answer:
+        return Answer({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.all()]})
 
     @app.get("/jobs/{which}")
-    async def one(which: str, request: Request) -> JSONResponse:
+    async def one(which: str, request: Request) -> Answer:
         since = _whole("since", request.query_params.get("since", "0"))
-        return JSONResponse(request.app.state.jobs.get(_whole("job", which)).facts(since))
+        return Answer(request.app.state.jobs.get(_whole("job", which)).facts(since))
 
     @app.post("/jobs")
-    async def begin(request: Request) -> JSONResponse:
+    async def begin(request: Request) -> Answer:
         asked = await _body(request)
         kind, jobs = asked.get("kind"), request.app.state.jobs
         if kind == "run":
             words, title = _run_words(asked)
-            return JSONResponse(jobs.start("run", title, words).facts())
+            return Answer(jobs.start("run", title, words).facts())
         if kind == "train":
             folder = request.app.state.kept.fresh()
-            words, title = _training_words(asked, folder)
-            await request.app.state.ask("trainable", {"world": asked["world"], "model": asked["model"]})
-            return JSONResponse(jobs.start("train", title, words, folder).facts())
+            plan = _training_plan(asked)
+            choice = {name: plan[name] for name in ("world", "model", "settings", "options")}
+            await request.app.state.ask("training", choice)  # refuses what cannot be trained
+            words = ["sandlab.atlas.live_training", json.dumps({**plan, "folder": str(folder)})]
+            return Answer(jobs.start("train", f"{plan['model']} on {plan['world']}", words, folder).facts())
         raise BadInput("kind must be 'run' or 'train'")
 
+    @app.get("/jobs/{which}/findings")
+    async def findings(which: str, request: Request) -> Answer:
+        job = request.app.state.jobs.get(_whole("job", which))
+        if job.kind != "run" or job.state != "done":
+            raise BadInput("there are findings once a study has been run to its end")
+        study = job.words[_RUN.index("STUDY")]
+        return Answer(await asyncio.to_thread(found_now, request.app.state.kept.folder.parent, study))
+
     @app.post("/jobs/{which}/keep")
-    async def keep(which: str, request: Request) -> JSONResponse:
-        return JSONResponse({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
+    async def keep(which: str, request: Request) -> Answer:
+        return Answer({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
 
     @app.get("/jobs/{which}/export")
     async def export(which: str, request: Request) -> Response:
@@ -62,16 +75,16 @@ def add_job_routes(app: FastAPI) -> None:
         return Response(await asyncio.to_thread(packed, job.folder), media_type="application/zip", headers=about)
 
     @app.get("/kept")
-    async def every_kept(request: Request) -> JSONResponse:
-        return JSONResponse({"kept": request.app.state.kept.all()})
+    async def every_kept(request: Request) -> Answer:
+        return Answer({"kept": request.app.state.kept.all()})
 
     @app.delete("/jobs/{which}")
-    async def stop(which: str, request: Request) -> JSONResponse:
-        return JSONResponse(request.app.state.jobs.stop(_whole("job", which)).facts())
+    async def stop(which: str, request: Request) -> Answer:
+        return Answer(request.app.state.jobs.stop(_whole("job", which)).facts())
 
     @app.get("/lab")
-    async def lab(request: Request) -> JSONResponse:
-        return JSONResponse(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
+    async def lab(request: Request) -> Answer:
+        return Answer(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
 
 
 async def _body(request: Request) -> Facts:
@@ -95,20 +108,20 @@ def _run_words(asked: Facts) -> tuple[list[str], str]:
     study = asked.get("study")
     if study not in names("studies"):
         raise BadInput(f"no study is called {str(study)[:80]!r}")
-    return ["sandlab", "run", str(study), "--on", "local"], f"{study} (quick)"
+    return [str(study) if word == "STUDY" else word for word in _RUN], f"{study} (quick)"
 
 
-def _training_words(asked: Facts, folder: Path) -> tuple[list[str], str]:
+def _training_plan(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is to be trained, every part of the kind that it must be."""
     world, model = asked.get("world"), asked.get("model")
     if not isinstance(world, str) or not isinstance(model, str):
         raise BadInput("choose a world and a model of the list")
     steps = integer("steps", asked.get("steps", 300), low=1, high=20_000)
     seeds = integer("seeds", asked.get("seeds", 3), low=1, high=16)
     lr = number("lr", asked.get("lr", 0.003), low=1e-7, high=1.0)
-    plan: Facts = {"world": world, "settings": _plain(asked.get("settings")), "model": model}
-    plan |= {"options": _plain(asked.get("options")), "steps": steps, "seeds": seeds, "lr": lr, "folder": str(folder)}
-    words = ["sandlab.atlas.live_training", json.dumps(plan)]
-    return words, f"{model} on {world}"
+    settings, options = _plain(asked.get("settings")), _plain(asked.get("options"))
+    given = {"world": world, "settings": settings, "model": model, "options": options}
+    return {**given, "steps": steps, "seeds": seeds, "lr": lr}
 
 
 def _plain(given: object) -> dict[str, str]:
@@ -128,15 +141,15 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _machine(store: Path) -> Facts:
-    """Processors, versions, and what the store holds."""
-    parts = {name: _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
+def _machine(store: Path) -> dict[str, Any]:
+    """Processors, versions, and what each part of the store holds."""
+    parts = {f"store: {name}": _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
     return {
         "processors": os.cpu_count(),
         "system": platform.platform(terse=True),
         "Python": platform.python_version(),
         "torch": version("torch"),
-        "store": "; ".join(f"{name} {held}" for name, held in parts.items() if held) or "empty",
+        **({name: held for name, held in parts.items() if held} or {"store": "empty"}),
     }
 
 
@@ -146,4 +159,4 @@ def _held(folder: Path) -> str:
     for file in folder.rglob("*") if folder.is_dir() else ():
         with contextlib.suppress(OSError):
             sizes += [file.stat().st_size] if file.is_file() else []
-    return f"{len(sizes)} files, {sum(sizes) / 2**20:.1f} MB" if sizes else ""
+    return f"{len(sizes)} file{'s' * (len(sizes) > 1)}, {sum(sizes) / 2**20:.1f} MB" if sizes else ""

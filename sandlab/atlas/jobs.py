@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandlab.atlas.bounded import SECONDS
 from sandlab.errors import BadInput
 from sandlab.lab._store.plain import Facts, Json
 
 __all__ = ["Job", "Jobs"]
 
 _MOST_LINES, _MOST_WAITING, _MOST_KNOWN = 4000, 50, 200
-_FORGOTTEN = 180.0  # seconds: a training that no page has asked about for so long is stopped
+_FORGOTTEN = 180.0  # seconds: a job that no page has asked about for so long is stopped
+_LOOK = 5.0  # seconds between two looks for such jobs
 _GRACE = 30.0  # seconds to write down what there is
 
 
@@ -33,7 +37,7 @@ class Job:
     words: list[str]
     folder: Path | None = None
     state: str = "waiting"
-    lines: list[Json] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
     asked: float = field(default_factory=time.monotonic)
     kept: str = ""
@@ -72,6 +76,12 @@ class Jobs:
             self._forget(old)
         self._task(self._run(job))
         return job
+
+    def all(self) -> list[Job]:
+        """Every job that is known; whoever asks is a page that is still there."""
+        for job in self.known.values():
+            job.asked = time.monotonic()
+        return list(self.known.values())
 
     def get(self, number: int) -> Job:
         if number not in self.known:
@@ -115,12 +125,12 @@ class Jobs:
             process.kill()
 
     async def _watch(self) -> None:
-        """Stop trainings whose page has gone."""
+        """Stop jobs whose page has gone."""
         while True:
-            await asyncio.sleep(5)
+            await asyncio.sleep(_LOOK)
             late = time.monotonic() - _FORGOTTEN
             for job in list(self.known.values()):
-                if job.kind == "train" and job.state in ("waiting", "running") and job.asked < late:
+                if job.state in ("waiting", "running") and job.asked < late:
                     self.stop(job.number)
 
     async def _run(self, job: Job) -> None:
@@ -128,25 +138,42 @@ class Jobs:
             if job.state != "waiting":
                 return
             job.state = "running"
-            environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
-            if self.store is not None:
-                environment["SANDLAB_STORE"] = str(self.store)
-            job.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", *job.words, env=environment,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=2**22,
-            )  # fmt: skip
-            if job.state != "running":  # stopped while it started
-                job.process.kill()
-            assert job.process.stdout is not None
-            async for line in job.process.stdout:
-                self._note(job, line.decode(errors="replace").rstrip())
-            code = await job.process.wait()
+            try:
+                code = await self._follow(job)
+            except (OSError, ValueError) as problem:  # it cannot be started, or says more in a line than anyone reads
+                code = -1
+                self._note(job, f"ended: {problem}")
+                if job.process is not None and job.process.returncode is None:
+                    job.process.kill()
+            if code == -signal.SIGXCPU:
+                self._note(job, f"ended after {SECONDS // 3600} hours of processor time")
             if job.state == "running":
                 job.state = "done" if code in (0, 1) else "failed"
 
+    async def _follow(self, job: Job) -> int:
+        """Run the process of a job to its end, noting what it says; its exit code."""
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+        if self.store is not None:
+            environment["SANDLAB_STORE"] = str(self.store)
+        job.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "sandlab.atlas.bounded", *job.words, env=environment,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=2**22,
+        )  # fmt: skip
+        if job.state != "running":  # stopped while it started
+            job.process.kill()
+        assert job.process.stdout is not None
+        async for line in job.process.stdout:
+            self._note(job, line.decode(errors="replace").rstrip())
+        return await job.process.wait()
+
     def _note(self, job: Job, line: str) -> None:
-        if len(job.lines) < _MOST_LINES and line:
-            try:
-                job.lines.append(json.loads(line) if line.startswith("{") else {"text": line[:2000]})
-            except json.JSONDecodeError:
-                job.lines.append({"text": line[:2000]})
+        if len(job.lines) >= _MOST_LINES or not line:
+            return
+        said = {"text": line[:2000]}
+        if line.startswith("{"):
+            with contextlib.suppress(json.JSONDecodeError):
+                said = json.loads(line)
+        if "attention" in said:  # the maps before are no longer looked at
+            for earlier in job.lines:
+                earlier.pop("attention", None)
+        job.lines.append(said)

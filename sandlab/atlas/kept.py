@@ -41,7 +41,10 @@ class Kept:
         """What is kept, oldest first."""
         found = []
         for place in sorted((self.folder / "kept").glob("*/about.json"), key=lambda file: file.stat().st_mtime):
-            about = json.loads(place.read_text(encoding="utf-8"))
+            try:
+                about = json.loads(place.read_text(encoding="utf-8"))
+            except (OSError, ValueError):  # someone has been at the store
+                continue
             loss = sum(about["loss"][-1]) / len(about["loss"][-1]) if about["loss"] else None
             facts = {name: about[name] for name in ("world", "settings", "model", "steps", "seeds")}
             found.append({"name": place.parent.name, **facts, "loss": loss})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 from pathlib import Path
@@ -37,7 +38,8 @@ def main(arguments: list[str]) -> None:
     from sandlab.plugins import load_all
     from sandlab.random import rng
 
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGTERM, signal.SIGXCPU):
+        signal.signal(number, _stop)
     asked = json.loads(arguments[0])
     folder = Path(asked["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,7 @@ def main(arguments: list[str]) -> None:
     config = model_config(world, asked["model"], asked["options"])
     steps, seeds = int(asked["steps"]), int(asked["seeds"])
     experiment = Experiment(world, config, Training(steps, 32, float(asked["lr"]), eval_examples=256), seeds)
-    levels = _levels(experiment)
+    levels = {name: level for name, level in _levels(experiment).items() if math.isfinite(level)}
     _tell({"levels": levels, "seeds": seeds, "steps": steps})
     population = Population(lambda _seed: build(config), seeds=range(seeds))
     held_out = world.sample(256, rng=rng(1, "held out"))
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> None:
 
 
 class _Curve:
-    """The losses so far, told as they come: plateaus named after the nearest baseline, attention of one member."""
+    """The losses so far, told as they come: plateaus named after the nearest baseline, attention of every member."""
 
     def __init__(self, levels: dict[str, float], world: World, held_out: Batch, population: Population[Model]) -> None:
         self.levels, self.world, self.population = levels, world, population
@@ -98,24 +100,30 @@ class _Curve:
                 found.append({"start": each.start, "stop": each.stop, "loss": round(each.loss, 5), "name": each.name})
         return found
 
-    def _attention(self) -> Facts:
-        """Attention maps of the first member on the first held-out example; empty for models without attention."""
+    def _attention(self) -> dict[str, Any]:
+        """Attention maps of every member on the first held-out example; empty for models without attention."""
         import torch
 
         from sandlab.models.hooks import record
 
         if self.row.is_floating_point() or self.row.ndim != 2:
             return {}
-        model = self.population.member(0).eval()
-        with torch.no_grad(), record(model, "*") as cache:
-            model(self.row)
-        maps = [
-            {"name": name, "heads": [[[round(w, 3) for w in row] for row in head.tolist()] for head in cut]}
-            for name in cache
-            if name.endswith("attention.pattern") and (cut := cache[name][0, ..., :_SHOWN, :_SHOWN]).ndim == 3
-        ]
+        members = []
+        for member in self.population.members():
+            with torch.no_grad(), record(member.eval(), "*") as cache:
+                member(self.row)
+            members.append(_maps(cache))
         letters = [self.world.letters[token] for token in self.row[0, :_SHOWN].tolist()]
-        return {"attention": maps, "row": letters} if maps else {}
+        return {"attention": members, "row": letters} if members[0] else {}
+
+
+def _maps(cache: Any) -> list[dict[str, Any]]:
+    """Name and heads (query, key) of every attention layer that was recorded, on the first letters."""
+    return [
+        {"name": name, "heads": [[[round(w, 3) for w in row] for row in head.tolist()] for head in cut]}
+        for name in cache
+        if name.endswith("attention.pattern") and (cut := cache[name][0, ..., :_SHOWN, :_SHOWN]).ndim == 3
+    ]
 
 
 def _write(folder: Path, asked: Facts, curve: _Curve, population: Population[Model]) -> None:
@@ -128,8 +136,9 @@ def _write(folder: Path, asked: Facts, curve: _Curve, population: Population[Mod
     _tell({"saved": True})
 
 
-def _stop(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _stop(*_: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGXCPU):
+        signal.signal(number, signal.SIG_IGN)
     raise _Stop
 
 

@@ -32,6 +32,7 @@ QUESTIONS: dict[str, dict[str, Callable[[str], object]]] = {
     "circuit": {
         "machine": str, "word": str, "length": int, "method": str, "bits": int, "off": str, "temperature": float,
     },
+    "training": {"world": str, "model": str, "settings": _texts, "options": _texts},
     "walk": {**_GAME, "algorithm": str},
     "race": {**_GAME, "draws": int},
     "refine": {"sites": int, "coupling": float, "edges": str, "block": int, "steps": int, "seed": int},

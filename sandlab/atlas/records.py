@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sandlab.lab._store.plain import Facts, Json
 
-__all__ = ["claims", "source_number", "sources"]
+__all__ = ["claims", "found_now", "source_number", "sources"]
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -29,22 +29,26 @@ def claims() -> Facts:
     return {"claims": list(rows.values())}
 
 
-def _words(finding: Facts) -> tuple[str, str]:
-    """What is measured and what it must be; capitals and the full stop do not count."""
-    return " ".join(finding["quantity"].lower().rstrip(".").split()), finding["relation"]
+def found_now(store: Path, study: str) -> Json:
+    """What the newest quick run of a study in the store has found, in the form of `claims`."""
+    runs = sorted((store / "studies" / study / "quick").glob("*/findings.json"))
+    return {"claims": [_row(study, "quick", 0.0, finding) for finding in _listed(_read(runs[-1]))] if runs else []}
 
 
-def _findings() -> Iterator[tuple[str, str, float, Facts]]:
+def _findings() -> Iterator[tuple[str, str, float, Json]]:
     """Study, preset, time and content of every recorded finding of a study that exists."""
     from sandlab.registry import names
 
     for study in names("studies"):
         for preset in ("quick", "full"):
             folder = _CHECKOUT / "docs" / "results" / study / preset
-            found = _read(folder / "findings.json") or []
+            found = _listed(_read(folder / "findings.json") or [])
             date = float((_read(folder / "run.json") or {}).get("finished", 0.0)) if found else 0.0
-            for finding in found["findings"] if isinstance(found, dict) else found:
-                yield study, preset, date, finding
+            yield from ((study, preset, date, finding) for finding in found)
+
+
+def _listed(found: Any) -> list[Json]:
+    return list(found["findings"] if isinstance(found, dict) else found)
 
 
 def _row(study: str, preset: str, date: float, finding: Facts) -> Facts:
@@ -60,6 +64,7 @@ def _row(study: str, preset: str, date: float, finding: Facts) -> Facts:
         "preset": preset,
         **{name: _finite(finding[name]) for name in ("mean", "low", "high")},
         "values": [_finite(value) for value in finding["values"][:64]],
+        "count": len(finding["values"]),
         "date": date,
     }
 

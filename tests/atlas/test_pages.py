@@ -256,9 +256,52 @@ def test_an_automaton_is_drawn_with_the_mouse_and_filled_in_with_the_keyboard(pa
     states = page.locator("table.word tr >> nth=2").locator("td").all_inner_texts()
     machine = sl.worlds.read_machine(json.dumps(drawn))
     assert [int(state) for state in states] == machine.run(machine.read_text("ab").unsqueeze(0))[0].tolist() == [2, 1]
-    page.fill("#pasted", "1 0\n1 1")
+    page.check("[aria-label='accept in 1']")
+    page.wait_for_function("() => document.querySelector('#accepted')?.textContent === 'ab is a word of the language.'")
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "accept in 1"  # drawn anew, and still there
+    page.fill("#pasted", '{"transitions": {"p": {"x": "q"}, "q": {"x": "q"}}, "start": "q", "accepting": ["p"]}')
     page.click("#take")
     page.wait_for_function("() => JSON.parse(document.querySelector('#machine').value).transitions.length === 2")
+    taken = json.loads(page.input_value("#machine"))
+    assert taken == {"letters": ["x"], "transitions": [[1], [1]], "start": 1, "accepting": [0]}
+
+
+def test_the_map_of_sources_is_searched_walked_and_shared(page: Any, browser: Any, address: str) -> None:
+    visit(page, address, "sources")
+    page.fill("#find", "parity")
+    bright = page.locator("#map .tile:not(.dim)")
+    assert 0 < bright.count() < page.locator("#map .tile").count() / 5
+    page.fill("#find", "")
+    page.click("button.key[data-state=fails]")
+    failing = bright.count()
+    assert page.inner_text("button.key[data-state=fails]").endswith(f": {failing}")
+    bright.first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    chosen = page.locator("#map .tile:focus").get_attribute("aria-label").partition(":")[0]
+    assert page.inner_text("#detail h3") == chosen
+    page.wait_for_function(f"() => location.hash.includes({json.dumps(chosen)})")
+    other = browser.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("#detail h3", timeout=PATIENCE)
+    assert other.inner_text("#detail h3") == chosen and other.locator("#map .tile:not(.dim)").count() == failing
+    other.close()
+
+
+def fulfil(answer: str, route: Any) -> None:
+    route.fulfill(body=answer, content_type="application/json")
+
+
+def test_cards_stand_side_by_side_or_say_how_to_measure_one(page: Any, address: str) -> None:
+    rows = [{"task": "counting", "test": "longer words", "score": score, "scores": [score]} for score in (0.25, 0.75)]
+    cards = [{"model": name, "size": "small", "rows": [row]} for name, row in zip(("lstm", "transformer"), rows)]
+    for found, words in (([], ["sandlab card"]), (cards, ["lstm (small)", "0.25", "0.75", "counting: longer words"])):
+        answer = json.dumps({"cards": found})
+        page.route("**/api/cards*", functools.partial(fulfil, answer))
+        visit(page, address, "cards")
+        shown = page.locator("main").text_content()
+        assert all(word in shown for word in words)
+        page.unroute("**/api/cards*")
 
 
 def test_warm_attention_breaks_a_circuit(page: Any, address: str) -> None:
@@ -309,11 +352,18 @@ def test_decoders_race_and_the_drawn_law_is_the_apis(page: Any, address: str) ->
 
 
 def test_a_training_is_seen_live_stopped_kept_and_guessed_against(page: Any, address: str) -> None:
-    visit(page, address, "training?world=in-context-markov&model=transformer&length=8&steps=20000&seeds=2")
+    visit(page, address, 'training?world=in-context-markov&settings={"length":"8"}&steps=20000&seeds=2')
+    page.click("text=Settings of the model")
+    page.focus("#field-heads")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.querySelector('.python pre').textContent.includes(\"'heads': 2\")")
     page.click("#train")
     page.wait_for_selector("#live svg")
     assert page.locator("#live svg path").count() >= 2  # a curve for each seed
     page.wait_for_selector("#live .films svg")  # attention
+    page.select_option("#member", "1")
+    assert page.locator("#live .films figure").count() == 4  # two layers with two heads
+    assert page.inner_text("#running") == "1"
     page.reload()  # the address knows the training
     page.wait_for_selector("#live svg")
     page.click("#live button >> text=Stop")

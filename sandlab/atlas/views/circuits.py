@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Iterator
+from typing import Any
 
 from sandlab.errors import BadInput, integer, number
 from sandlab.lab._store.plain import Facts
@@ -37,42 +38,80 @@ def circuit(
     """
     import torch
 
+    made, model, algebra = _compiled(machine, integer("length", length, low=1, high=MOST_LENGTH), method)
+    found: dict[str, Any] = {
+        "states": made.names_of_states,
+        "letters": made.letters,
+        "start": made.start,
+        "accepting": None if made.accepting is None else list(made.accepting),
+        "transitions": made.table.tolist() if made.states <= MOST_STATES else [],
+        "algebra": algebra,
+        "note": getattr(model.config, "note", ""),
+        "parameters": model.parameter_count(),
+        "channels": list(getattr(model.config, "channels", ())),
+    }
+    tokens = made.read_text(word)[:length] if word else torch.tensor(_example(made, min(length, 12)))
+    found["accepted"] = None if made.accepting is None else bool(made.accepts(tokens))
+    found["code"] = _code(machine, length, method, made.render(tokens), bits, off, temperature)
+    return found | _computation(made, model, tokens, bits, off, temperature)
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(machine: str, length: int, method: str) -> tuple[Any, Any, dict[str, Any]]:
+    """The machine, its model and its algebra; kept, since each letter and each move of a slider asks for them."""
     from sandlab.circuits.automata.compiler import compile
     from sandlab.cli.circuits import _algebra
     from sandlab.worlds.automata.reading import read_machine
 
-    integer("length", length, low=1, high=MOST_LENGTH)
     if machine.strip().endswith(".json"):
         raise BadInput("paste the table itself: a page opens no files")
     made = read_machine(machine)
-    if len(made.names_of_states) > 4 * MOST_STATES:
-        raise BadInput(f"at most {4 * MOST_STATES} states on this page, got {len(made.names_of_states)}")
-    model = compile(made, length, method)
-    found: Facts = {
-        "states": made.names_of_states,
-        "letters": made.letters,
-        "start": int(getattr(made, "start", 0) or 0),
-        "transitions": _table(made),
-        "algebra": _algebra(made),
-        "note": getattr(model.config, "note", ""),
-        "parameters": model.parameter_count(),
-        "channels": list(getattr(model.config, "channels", ())),
-        "code": f"model = sl.circuits.compile({machine!r}, {length}, {method!r})",
-    }
-    tokens = made.read_text(word)[:length] if word else torch.randint(made.alphabet, (min(length, 12),))
-    return found | _computation(made, model, tokens, bits, off, temperature)
+    if made.states > 4 * MOST_STATES:
+        raise BadInput(f"at most {4 * MOST_STATES} states on this page, got {made.states}")
+    return made, compile(made, length, method), _algebra(made)
 
 
-def _table(made: Automaton) -> list[list[int]]:
-    """Next state of each state (row) and letter (column), for drawing; nothing for large machines."""
-    import torch
+def _example(made: Any, length: int) -> list[int]:
+    """A word to begin with, always the same: of a language, one that can still be completed as long as there is one."""
+    from random import Random
 
-    states = len(made.names_of_states)
-    if states > MOST_STATES or not hasattr(made, "table"):
-        return []
-    table = torch.as_tensor(made.table)
-    rows: list[list[int]] = table.tolist() if table.shape[0] == states else table.T.tolist()
-    return rows
+    live = set(range(made.states)) if made.accepting is None else set(made.accepting)
+    while grown := {state for state in range(made.states) if state not in live and live & set(made.table[state])}:
+        live |= grown
+    draw, state, word = Random(0), made.start, []
+    for _ in range(length):
+        letters = [letter for letter, to in enumerate(made.table[state]) if to in live] or list(range(made.alphabet))
+        word.append(draw.choice(letters))
+        state = made.table[state][word[-1]]
+    return word
+
+
+def _code(machine: str, length: int, method: str, word: str, bits: int | None, off: str, temperature: float) -> str:
+    """Python lines that compile the machine, change the model as the page does, and read the word."""
+    lines = [
+        f"machine = sl.worlds.read_machine({machine!r})",
+        f"model = sl.circuits.compile(machine, {length}, {method!r})",
+        f"tokens = machine.read_text({word!r}).unsqueeze(0)",
+    ]
+    contexts, changes, name = [], [], "model"
+    if bits is not None:
+        name = "coarse"
+        contexts.append(f"sl.circuits.rounded(model, {bits}) as coarse")
+    if off:
+        layer, _, head = off.partition(".")
+        lines += [
+            "def removed(pattern):",
+            f"    kept = torch.ones(pattern.shape[-3]).index_fill(0, torch.tensor({head}), 0)",
+            "    return pattern * kept[:, None, None]",
+        ]
+        changes.append(f'"layers.{layer}.attention.pattern": removed')
+    if temperature != 1.0:
+        lines.append('names = [name for name, _ in model.named_modules() if name.endswith("attention.scores")]')
+        changes.append(f"**{{name: lambda scores: scores / {temperature} for name in names}}")
+    if changes:
+        contexts.append(f"sl.patch({name}, {{{', '.join(changes)}}})")
+    last = f"answers = {name}(tokens).argmax(-1)[0].tolist()"
+    return "\n".join([*lines, f"with {', '.join(contexts)}:\n    {last}" if contexts else last])
 
 
 def _computation(

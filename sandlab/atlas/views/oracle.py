@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sandlab.atlas.catalogue import ON_FILES, PATHS
-from sandlab.atlas.views.settings import offered
+from sandlab.atlas.catalogue import ON_FILES
+from sandlab.atlas.views.settings import made_world, offered
 from sandlab.atlas.views.typed_text import NoLaw, by_letter, hidden_states, laws_of, membership
 from sandlab.errors import BadInput, integer
 from sandlab.lab._store.plain import Facts
@@ -45,7 +45,7 @@ def world(name: str, settings: Mapping[str, str] = MappingProxyType({}), seed: i
     """A world's text and parameters, and fresh examples with what is hidden behind them."""
     from sandlab.random import rng
 
-    made = _made(name, tuple(sorted(settings.items())))
+    made = made_world(name, tuple(sorted(settings.items())))
     integer("examples", examples, low=1, high=MOST_EXAMPLES)
     batch = made.sample(examples, rng=rng(integer("seed", seed, low=0)))
     facts: Facts = {
@@ -86,7 +86,7 @@ def _enough(made: World, row: Tensor) -> int:
 def predict(name: str, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Facts:
     """The oracle's law of what follows each letter of a text, what is hidden under the letters, and membership."""
     asked = name, tuple(sorted(settings.items()))
-    made = _made(*asked)
+    made = made_world(*asked)
     tokens = made.read_text(text[: 4 * MOST_LETTERS])[:MOST_LETTERS]
     if not len(tokens):
         raise BadInput("write at least one letter")
@@ -127,35 +127,12 @@ def guess(folder: str, text: str) -> Facts:
     return {**found, "model": [[round(p, 6) for p in row] for row in laws.tolist()]}
 
 
-def _world(name: str, settings: Mapping[str, str]) -> World:
-    from sandlab.cli.browse import make_world
-
-    if name in ON_FILES:
-        raise BadInput(f"{name} reads a file: make it in Python or at the terminal")
-    if len(settings) > 40 or any(len(value) > 2000 for value in settings.values()):
-        raise BadInput("that is more settings than a world has")
-    if any(settings.get(key) for key in PATHS):
-        raise BadInput("a page opens no files: make a world that reads some in Python or at the terminal")
-    made = make_world(name, {key: value for key, value in settings.items() if value != ""})
-    length = getattr(made, "length", 0)
-    longest = max(length) if isinstance(length, tuple) else length
-    if isinstance(longest, int) and longest > 2048:
-        raise BadInput(f"length must be at most 2048 on this page, got {longest}")
-    return made
-
-
-@functools.lru_cache(maxsize=32)
-def _made(name: str, settings: tuple[tuple[str, str], ...]) -> World:
-    """The world; kept, since each letter that is typed asks for it."""
-    return _world(name, dict(settings))
-
-
 @functools.lru_cache(maxsize=32)
 def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Facts:
     """The letters, the names of what is predicted, and whether that is the next letter."""
     from sandlab.random import rng
 
-    made = _made(name, settings)
+    made = made_world(name, settings)
     letters = list(made.letters)
     batch = made.sample(8, rng=rng(0))
     same = batch.targets.shape == batch.inputs.shape and made.outputs <= len(letters)

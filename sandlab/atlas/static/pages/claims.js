@@ -1,37 +1,103 @@
 // Claims: interval, bound and the source's number on one axis; filters, history, figures, and running it now.
-import { ask, choose, code, element, go, later, main, panel, pause, pictured, told, view } from "../base.js";
+import { ask, choose, code, element, go, later, main, panel, pause, pictured, started, told, view } from "../base.js";
+import { bounds, claimCard, digits, legend } from "./axis.js";
 
 const KINDS = ["all", "near the edge", "quick", "full", "with the source's number", "stale", "reduced"];
 const RUNS = { quick: "quick run", full: "full run", null: "null run, where there is nothing to find" };
-const FIRST = 60, MORE = 120; // rows drawn at once, and then between one frame and the next
-const digits = (value, count) => String(Number(value.toPrecision(count)));
+const FIRST = 60,
+  MORE = 120; // rows drawn at once, and then between one frame and the next
 
 export async function claimsPage(state) {
   const { claims } = await view("claims");
-  if (!claims.length) { main.replaceChildren(element("h2", {}, "Claims of the sources, judged"), panel("", element("p", {}, "No recorded run is here: they are part of a checkout of the repository. Judge a study yourself:"), element("pre", {}, "sandlab run markov/weight-tying"))); return; }
+  if (!claims.length) {
+    main.replaceChildren(
+      element("h2", {}, "Claims of the sources, judged"),
+      panel(
+        "",
+        element(
+          "p",
+          {},
+          "No recorded run is here: they are part of a checkout of the repository. Judge a study yourself:",
+        ),
+        element("pre", {}, "sandlab run markov/weight-tying"),
+      ),
+    );
+    return;
+  }
   const every = (name, values) => [["", `all ${name}`], ...values];
-  const filter = { chapter: choose("chapter", every("chapters", [...new Set(claims.map((each) => each.chapter))].sort()), state.chapter),
-    source: choose("source", every("sources", [...new Set(claims.map((each) => each.source))].sort().map((each) => [each, each.length > 60 ? `${each.slice(0, 58)}…` : each])), state.source),
-    verdict: choose("verdict", every("verdicts", ["holds", "fails", "inconclusive"]), state.verdict), edge: choose("which", KINDS.map((each) => [each === "all" ? "" : each, each]), state.edge),
-    words: element("input", { id: "words", type: "search", placeholder: "Search statements", value: state.words ?? "" }) };
-  for (const [name, input] of Object.entries(filter)) input.setAttribute("aria-label", { edge: "Which", words: "Search statements" }[name] ?? name[0].toUpperCase() + name.slice(1));
-  const list = element("div", { id: "claims" }), count = element("p", { class: "muted", id: "count" }), standings = new Map();
-  let opened = state.open ?? "", turn = 0;
+  const filter = {
+    chapter: choose(
+      "chapter",
+      every("chapters", [...new Set(claims.map((each) => each.chapter))].sort()),
+      state.chapter,
+    ),
+    source: choose(
+      "source",
+      every(
+        "sources",
+        [...new Set(claims.map((each) => each.source))]
+          .sort()
+          .map((each) => [each, each.length > 60 ? `${each.slice(0, 58)}…` : each]),
+      ),
+      state.source,
+    ),
+    verdict: choose("verdict", every("verdicts", ["holds", "fails", "inconclusive"]), state.verdict),
+    edge: choose(
+      "which",
+      KINDS.map((each) => [each === "all" ? "" : each, each]),
+      state.edge,
+    ),
+    words: element("input", {
+      id: "words",
+      type: "search",
+      placeholder: "Search statements",
+      value: state.words ?? "",
+    }),
+  };
+  for (const [name, input] of Object.entries(filter))
+    input.setAttribute(
+      "aria-label",
+      { edge: "Which", words: "Search statements" }[name] ?? name[0].toUpperCase() + name.slice(1),
+    );
+  const list = element("div", { id: "claims" }),
+    count = element("p", { class: "muted", id: "count" }),
+    standings = new Map();
+  let opened = state.open ?? "",
+    turn = 0;
   const values = () => Object.fromEntries(Object.entries(filter).map(([name, input]) => [name, input.value]));
   const fill = told(async () => {
-    const chosen = values(), mine = turn += 1;
+    const chosen = values(),
+      mine = (turn += 1);
     go("claims", { ...chosen, open: opened }, true);
-    let shown = claims.filter((each) => (!chosen.chapter || each.chapter === chosen.chapter) && (!chosen.source || each.source === chosen.source) && (!chosen.verdict || each.verdict === chosen.verdict)
-      && (!chosen.words || `${each.id} ${each.statement}`.toLowerCase().includes(chosen.words.toLowerCase())) && fits(each, chosen.edge));
+    let shown = claims.filter(
+      (each) =>
+        (!chosen.chapter || each.chapter === chosen.chapter) &&
+        (!chosen.source || each.source === chosen.source) &&
+        (!chosen.verdict || each.verdict === chosen.verdict) &&
+        (!chosen.words || `${each.id} ${each.statement}`.toLowerCase().includes(chosen.words.toLowerCase())) &&
+        fits(each, chosen.edge),
+    );
     if (["stale", "reduced"].includes(chosen.edge)) shown = await standing(shown, chosen.edge, standings, count);
-    const number = (verdict) => shown.filter((each) => each.verdict === verdict).length, expected = shown.filter((each) => each.verdict === "fails" && !each.expected).length;
-    count.textContent = `${shown.length} claims: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
-    const row = (each) => claimRow(each, each.id === opened, (id) => { opened = id; go("claims", { ...values(), open: opened }, true); });
+    const number = (verdict) => shown.filter((each) => each.verdict === verdict).length,
+      expected = shown.filter((each) => each.verdict === "fails" && !each.expected).length;
+    count.textContent = `${shown.length} ${shown.length === 1 ? "claim" : "claims"}: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
+    const row = (each) =>
+      claimRow(each, each.id === opened, (id) => {
+        opened = id;
+        go("claims", { ...values(), open: opened }, true);
+      });
     list.replaceChildren(...shown.slice(0, FIRST).map(row));
     drawRest(list, shown.slice(FIRST), row, () => mine === turn);
   });
   for (const input of Object.values(filter)) input.addEventListener("input", later(60, fill));
-  main.replaceChildren(element("h2", {}, "Claims of the sources, judged"), element("div", { class: "filters" }, ...Object.values(filter)), count, legend(), list, code("sandlab claims", "at the terminal"));
+  main.replaceChildren(
+    element("h2", {}, "Claims of the sources, judged"),
+    element("div", { class: "filters" }, ...Object.values(filter)),
+    count,
+    legend(),
+    list,
+    code("sandlab claims", "at the terminal"),
+  );
   await fill();
 }
 
@@ -60,81 +126,85 @@ async function standing(rows, edge, known, count) {
     const { runs } = await view("standing", { chapter });
     known.set(chapter, new Map(runs.map((run) => [`${run.study} ${run.preset}`, run])));
   }
-  return rows.filter((each) => { const run = known.get(each.chapter).get(`${each.study} ${each.preset}`); return run && (edge === "stale" ? run.status !== "current" : run.reduced.length); });
+  return rows.filter((each) => {
+    const run = known.get(each.chapter).get(`${each.study} ${each.preset}`);
+    return run && (edge === "stale" ? run.status !== "current" : run.reduced.length);
+  });
 }
 
-export function bounds(relation) {
-  const numbers = (relation.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g) ?? []).map(Number);
-  if (/^[>≥]/.test(relation)) return [numbers[0], numbers[1] ?? Infinity]; // "> 1, < 2" has both
-  if (/^[<≤]/.test(relation)) return [-Infinity, numbers[0]];
-  if (relation.startsWith("in")) return [numbers[0], numbers[1]];
-  if (/^[=≈]/.test(relation)) return [numbers[0] - (numbers[1] ?? 0), numbers[0] + (numbers[1] ?? 0)];
-  return [-Infinity, Infinity];
-}
 function nearEdge(each) {
   if (each.mean == null || each.low == null || each.high == null) return false;
-  return bounds(each.relation).some((edge) => Number.isFinite(edge) && Math.abs(edge - each.mean) <= 2 * Math.max(each.high - each.low, 1e-12));
+  return bounds(each.relation).some(
+    (edge) => Number.isFinite(edge) && Math.abs(edge - each.mean) <= 2 * Math.max(each.high - each.low, 1e-12),
+  );
+}
+
+// What a claim measures, its figures, its recorded verdicts, and the study to be run now.
+function detailsOf(each, found) {
+  const picture = (figure) => {
+    const place = `/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}`;
+    const about = { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: pictured(place) };
+    const caption = element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`);
+    return element("figure", {}, caption, element("div", { class: "wide" }, element("img", about)));
+  };
+  const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1);
+  const figures = found.figures.toSorted((a, b) => rank(a) - rank(b)).slice(0, 4);
+  const reduced = found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : "";
+  return [
+    element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`),
+    element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${reduced}.`),
+    ...figures.map(picture),
+    element(
+      "div",
+      { class: "wide" },
+      element("table", { class: "past" }, ...found.history.map((entry) => pastRow(entry, each))),
+    ),
+    element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")),
+    code(`sl.run("${each.study}")`),
+  ];
+}
+
+// A former verdict; where the claim was another one then, what it had to be.
+function pastRow(entry, { relation }) {
+  const round = (value) => (value == null ? "?" : digits(value, 4));
+  const date = new Date(1000 * (entry.date ?? 0)).toISOString().slice(0, 10);
+  const numbers = entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`;
+  return element(
+    "tr",
+    {},
+    element("td", {}, date),
+    element("td", { class: entry.verdict }, entry.verdict),
+    element("td", { title: RUNS[entry.preset] }, entry.preset ?? ""),
+    element("td", { class: "mono" }, numbers),
+    element(
+      "td",
+      { class: "muted" },
+      entry.relation && entry.relation !== relation ? `had to be ${entry.relation}` : "",
+    ),
+  );
 }
 
 function claimRow(each, open, opening) {
   const more = element("div", { class: "more" });
   const show = told(async () => {
-    const found = await view("history", { claim: each.id });
-    const picture = (figure) => element("figure", {}, element("figcaption", {}, `${figure.name}, ${RUNS[figure.preset] ?? figure.preset}`), element("div", { class: "wide" },
-      element("img", { class: "figure", loading: "lazy", alt: `${figure.study}, ${figure.name}`, src: pictured(`/figure/${figure.study}/${encodeURIComponent(figure.preset)}/${encodeURIComponent(figure.name)}`) })));
-    const rank = (figure) => (figure.preset === each.preset ? 0 : figure.preset === "null" ? 2 : 1), figures = found.figures.toSorted((a, b) => rank(a) - rank(b));
-    const date = (when) => new Date(1000 * when).toISOString().slice(0, 10), round = (value) => digits(value, 4);
-    const past = found.history.map((entry) => element("tr", {}, element("td", {}, date(entry.date ?? 0)), element("td", { class: entry.verdict }, entry.verdict), element("td", { title: RUNS[entry.preset] }, entry.preset ?? ""), element("td", { class: "mono" }, entry.mean == null ? "" : `${round(entry.mean)}  [${round(entry.low)}, ${round(entry.high)}]`)));
-    more.replaceChildren(element("p", {}, `${each.quantity}${each.note ? `. ${each.note}` : ""}`), element("p", { class: "muted" }, `${each.source}. Recorded run: ${found.status}${found.reduced.length ? `, smaller than the source: ${found.reduced.join("; ")}` : ""}.`),
-      ...figures.slice(0, 4).map(picture), element("div", { class: "wide" }, element("table", { class: "past" }, ...past)), element("p", {}, element("button", { class: "main", onclick: () => runStudy(each.study) }, "Run it now")), code(`sl.run("${each.study}")`));
+    more.replaceChildren(...detailsOf(each, await view("history", { claim: each.id })));
   });
-  const toggle = () => { if (more.childNodes.length) { more.replaceChildren(); opening(""); } else { opening(each.id); show(); } };
-  if (open) show();
-  return element("article", { class: "claim", "data-claim": each.id }, element("div", {}, element("div", {}, element("span", { class: `verdict ${each.verdict}` }, each.verdict), " ", element("strong", {}, each.statement)),
-    element("div", { class: "muted mono" }, each.id, element("br"), `must be ${each.relation}${each.paper ? `; source: ${each.paper}` : ""}`, each.verdict === "fails" && !each.expected && [element("br"), "expected to fail: the source is corrected here"]), element("button", { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` }, "History and figures")), axisOf(each), more);
-}
-
-function shape(name, facts, text) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(facts)) made.setAttribute(key, value);
-  if (text) made.textContent = text;
-  return made;
-}
-
-// What the marks of the axes mean.
-function legend() {
-  const mark = (text, ...shapes) => {
-    const svg = shape("svg", { class: "mark", viewBox: "0 0 30 16", width: 30, "aria-hidden": "true" });
-    svg.append(...shapes.map(([name, facts]) => shape(name, facts)));
-    return element("span", {}, svg, text);
+  const toggle = () => {
+    if (more.childNodes.length) {
+      more.replaceChildren();
+      opening("");
+    } else {
+      opening(each.id);
+      show();
+    }
   };
-  return element("p", { class: "legend claim-marks" },
-    mark("ours: mean and interval over seeds", ["line", { x1: 2, x2: 28, y1: 8, y2: 8, class: "interval" }], ["circle", { cx: 15, cy: 8, r: 4, class: "mean" }]),
-    mark("single seeds", ["circle", { cx: 8, cy: 8, r: 2, class: "value" }], ["circle", { cx: 20, cy: 8, r: 2, class: "value" }]),
-    mark("what the claim allows", ["rect", { x: 2, y: 2, width: 26, height: 12, class: "allowed" }]),
-    mark("the source's number", ["path", { d: "M15,2L20,8L15,14L10,8z", class: "source" }]));
-}
-
-function axisOf(each) {
-  if (each.mean == null) return element("div", {});
-  const [low, high] = bounds(each.relation), source = each.point ?? NaN;
-  const points = [each.mean, each.low, each.high, low, high, source].filter((value) => Number.isFinite(value));
-  let left = Math.min(...points), right = Math.max(...points); const pad = (right - left || Math.abs(left) || 1) * 0.15; left -= pad; right += pad;
-  const x = (value) => 6 + (328 * (value - left)) / (right - left), svg = shape("svg", { viewBox: "0 0 340 44", role: "img", "aria-label": `ours ${each.mean}, must be ${each.relation}` });
-  const add = (...facts) => svg.appendChild(shape(...facts));
-  const from = x(Math.max(left, low)), to = x(Math.min(right, high)), dots = (each.values ?? []).filter((value) => value != null && value >= left && value <= right);
-  if (Number.isFinite(low) || Number.isFinite(high)) add("rect", { x: from, width: Math.max(2, to - from), y: 8, height: 14, class: "allowed" });
-  add("line", { x1: 6, x2: 334, y1: 15, y2: 15, class: "axis" });
-  if (dots.length) add("path", { d: dots.map((value) => `M${x(value).toFixed(1)},15h0`).join(""), class: "values" });
-  if (each.low != null && each.high != null) add("line", { x1: x(each.low), x2: x(each.high), y1: 15, y2: 15, class: "interval" });
-  add("circle", { cx: x(each.mean), cy: 15, r: 4, class: "mean" });
-  if (Number.isFinite(source)) add("path", { d: "M0,-6L5,0L0,6L-5,0z", transform: `translate(${x(source)},15)`, class: "source" }).append(shape("title", {}, `the source: ${each.paper}`));
-  add("text", { x: 6, y: 38 }, digits(left, 3));
-  add("text", { x: 334, y: 38, "text-anchor": "end" }, digits(right, 3));
-  return svg;
+  if (open) show();
+  const button = { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` };
+  return claimCard(each, [], [element("button", button, "History and figures")], more);
 }
 
 const runStudy = told(async (study) => {
   const job = await ask("/jobs", { method: "POST", body: JSON.stringify({ kind: "run", study }) });
+  started();
   go("lab", { job: job.number });
 });

@@ -1,0 +1,38 @@
+"""Answers as JSON that every browser reads: what is not a finite number is null."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from fastapi.responses import JSONResponse
+
+__all__ = ["Answer", "as_json"]
+
+
+def as_json(found: Any) -> bytes:
+    """The answer as JSON; "nan" and the infinities, which JSON does not have, become null."""
+    try:
+        return _written(found)
+    except ValueError:
+        return _written(_finite(found))
+
+
+def _written(found: Any) -> bytes:
+    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _finite(value) for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+class Answer(JSONResponse):
+    """A response of `as_json`."""
+
+    def render(self, content: Any) -> bytes:
+        return as_json(content)

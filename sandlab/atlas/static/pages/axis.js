@@ -1,0 +1,113 @@
+// A claim as a picture: interval, bound and the source's number on one axis.
+import { element } from "../base.js";
+
+export const digits = (value, count) => String(Number(value.toPrecision(count)));
+
+// A claim: its verdict and statement, what it must be and is, notes in words, what can be done with it, and the axis.
+export function claimCard(each, notes, buttons, ...below) {
+  const asked = [`must be ${each.relation}`, each.paper && `source: ${each.paper}`, ours(each)]
+    .filter(Boolean)
+    .join("; ");
+  const corrected = each.verdict === "fails" && !each.expected && "expected to fail: the source is corrected here";
+  const lines = [each.id, asked, corrected, ...notes].filter(Boolean).map((line) => element("div", {}, line));
+  const verdict = element("span", { class: `verdict ${each.verdict}` }, each.verdict);
+  return element(
+    "article",
+    { class: "claim", "data-claim": each.id },
+    element(
+      "div",
+      {},
+      element("div", {}, verdict, " ", element("strong", {}, each.statement)),
+      element("div", { class: "muted mono" }, ...lines),
+      ...buttons,
+    ),
+    axisOf(each),
+    ...below,
+  );
+}
+
+// The ends of what a relation allows.
+export function bounds(relation) {
+  const numbers = (relation.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g) ?? []).map(Number);
+  if (/^[>≥]/.test(relation)) return [numbers[0], numbers[1] ?? Infinity]; // "> 1, < 2" has both
+  if (/^[<≤]/.test(relation)) return [-Infinity, numbers[0]];
+  if (relation.startsWith("in")) return [numbers[0], numbers[1]];
+  if (/^[=≈]/.test(relation)) return [numbers[0] - (numbers[1] ?? 0), numbers[0] + (numbers[1] ?? 0)];
+  return [-Infinity, Infinity];
+}
+
+// The number that was found, with its interval where there is one.
+export function ours({ mean, low, high, count }) {
+  if (mean == null) return "";
+  const width = low != null && high != null && high > low && `[${digits(low, 4)}, ${digits(high, 4)}]`;
+  return [`ours: ${digits(mean, 4)}`, width, count > 1 && `over ${count}`].filter(Boolean).join(" ");
+}
+
+function shape(name, facts, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(facts)) made.setAttribute(key, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+// What the marks of the axes mean.
+export function legend() {
+  const mark = (text, ...shapes) => {
+    const svg = shape("svg", { class: "mark", viewBox: "0 0 30 16", width: 30, "aria-hidden": "true" });
+    svg.append(...shapes.map(([name, facts]) => shape(name, facts)));
+    return element("span", {}, svg, text);
+  };
+  return element(
+    "p",
+    { class: "legend claim-marks" },
+    mark(
+      "ours: mean and interval over seeds",
+      ["line", { x1: 2, x2: 28, y1: 8, y2: 8, class: "interval" }],
+      ["circle", { cx: 15, cy: 8, r: 4, class: "mean" }],
+    ),
+    mark(
+      "single seeds",
+      ["circle", { cx: 8, cy: 8, r: 2, class: "value" }],
+      ["circle", { cx: 20, cy: 8, r: 2, class: "value" }],
+    ),
+    mark("what the claim allows", ["rect", { x: 2, y: 2, width: 26, height: 12, class: "allowed" }]),
+    mark("the source's number", ["path", { d: "M15,2L20,8L15,14L10,8z", class: "source" }]),
+  );
+}
+
+function axisOf(each) {
+  if (each.mean == null) return element("div", {});
+  const [low, high] = bounds(each.relation),
+    source = each.point ?? NaN;
+  const points = [each.mean, each.low, each.high, low, high, source].filter((value) => Number.isFinite(value));
+  let left = Math.min(...points),
+    right = Math.max(...points);
+  const pad = (right - left || Math.abs(left) || 1) * 0.15;
+  left -= pad;
+  right += pad;
+  const x = (value) => 6 + (328 * (value - left)) / (right - left),
+    svg = shape("svg", {
+      viewBox: "0 0 340 44",
+      role: "img",
+      "aria-label": `ours ${each.mean}, must be ${each.relation}`,
+    });
+  const add = (...facts) => svg.appendChild(shape(...facts));
+  const from = x(Math.max(left, low)),
+    to = x(Math.min(right, high)),
+    dots = (each.values ?? []).filter((value) => value != null && value >= left && value <= right);
+  if (Number.isFinite(low) || Number.isFinite(high))
+    add("rect", { x: from, width: Math.max(2, to - from), y: 8, height: 14, class: "allowed" });
+  add("line", { x1: 6, x2: 334, y1: 15, y2: 15, class: "axis" });
+  if (dots.length) add("path", { d: dots.map((value) => `M${x(value).toFixed(1)},15h0`).join(""), class: "values" });
+  if (each.low != null && each.high != null)
+    add("line", { x1: x(each.low), x2: x(each.high), y1: 15, y2: 15, class: "interval" });
+  add("circle", { cx: x(each.mean), cy: 15, r: 4, class: "mean" });
+  if (Number.isFinite(source))
+    add("path", { d: "M0,-6L5,0L0,6L-5,0z", transform: `translate(${x(source)},15)`, class: "source" }).append(
+      shape("title", {}, `the source: ${each.paper}`),
+    );
+  const places = Math.max(3, 2 + Math.ceil(Math.log10(Math.max(Math.abs(left), Math.abs(right)) / (right - left))));
+  add("text", { x: 6, y: 38 }, digits(left, places));
+  add("text", { x: 334, y: 38, "text-anchor": "end" }, digits(right, places));
+  return svg;
+}
