@@ -111,7 +111,7 @@ def _run_words(asked: Facts) -> tuple[list[str], str]:
     return [str(study) if word == "STUDY" else word for word in _RUN], f"{study} (quick)"
 
 
-def _training_plan(asked: dict[str, Any]) -> dict[str, Any]:
+def _training_plan(asked: Facts) -> Facts:
     """What is to be trained, every part of the kind that it must be."""
     world, model = asked.get("world"), asked.get("model")
     if not isinstance(world, str) or not isinstance(model, str):
@@ -141,7 +141,7 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _machine(store: Path) -> dict[str, Any]:
+def _machine(store: Path) -> Facts:
     """Processors, versions, and what each part of the store holds."""
     parts = {f"store: {name}": _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
     return {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sandlab.atlas.bounded import SECONDS
 from sandlab.errors import BadInput
-from sandlab.lab._store.plain import Facts, Json
+from sandlab.lab._store.plain import Facts
 
 __all__ = ["Job", "Jobs"]
 
@@ -37,7 +37,7 @@ class Job:
     words: list[str]
     folder: Path | None = None
     state: str = "waiting"
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[Facts] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
     asked: float = field(default_factory=time.monotonic)
     kept: str = ""

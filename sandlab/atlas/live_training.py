@@ -6,12 +6,15 @@ import json
 import math
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandlab.lab._store.plain import Facts
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from sandlab.learning.population import Population
     from sandlab.models.base import Model
     from sandlab.worlds.base import Batch, World
@@ -100,7 +103,7 @@ class _Curve:
                 found.append({"start": each.start, "stop": each.stop, "loss": round(each.loss, 5), "name": each.name})
         return found
 
-    def _attention(self) -> dict[str, Any]:
+    def _attention(self) -> Facts:
         """Attention maps of every member on the first held-out example; empty for models without attention."""
         import torch
 
@@ -117,7 +120,7 @@ class _Curve:
         return {"attention": members, "row": letters} if members[0] else {}
 
 
-def _maps(cache: Any) -> list[dict[str, Any]]:
+def _maps(cache: Mapping[str, Tensor]) -> list[Facts]:
     """Name and heads (query, key) of every attention layer that was recorded, on the first letters."""
     return [
         {"name": name, "heads": [[[round(w, 3) for w in row] for row in head.tolist()] for head in cut]}
@@ -136,7 +139,7 @@ def _write(folder: Path, asked: Facts, curve: _Curve, population: Population[Mod
     _tell({"saved": True})
 
 
-def _stop(*_: Any) -> None:
+def _stop(*_: object) -> None:
     for number in (signal.SIGTERM, signal.SIGXCPU):
         signal.signal(number, signal.SIG_IGN)
     raise _Stop

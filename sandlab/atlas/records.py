@@ -29,13 +29,18 @@ def claims() -> Facts:
     return {"claims": list(rows.values())}
 
 
-def found_now(store: Path, study: str) -> Json:
+def found_now(store: Path, study: str) -> Facts:
     """What the newest quick run of a study in the store has found, in the form of `claims`."""
     runs = sorted((store / "studies" / study / "quick").glob("*/findings.json"))
     return {"claims": [_row(study, "quick", 0.0, finding) for finding in _listed(_read(runs[-1]))] if runs else []}
 
 
-def _findings() -> Iterator[tuple[str, str, float, Json]]:
+def _words(finding: Facts) -> tuple[str, str]:
+    """What is measured and what it must be; capitals and the full stop do not count."""
+    return " ".join(finding["quantity"].lower().rstrip(".").split()), finding["relation"]
+
+
+def _findings() -> Iterator[tuple[str, str, float, Facts]]:
     """Study, preset, time and content of every recorded finding of a study that exists."""
     from sandlab.registry import names
 
@@ -47,7 +52,7 @@ def _findings() -> Iterator[tuple[str, str, float, Json]]:
             yield from ((study, preset, date, finding) for finding in found)
 
 
-def _listed(found: Any) -> list[Json]:
+def _listed(found: Json) -> list[Facts]:
     return list(found["findings"] if isinstance(found, dict) else found)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from sandlab.errors import BadInput, integer, number
 from sandlab.lab._store.plain import Facts
@@ -39,7 +39,7 @@ def circuit(
     import torch
 
     made, model, algebra = _compiled(machine, integer("length", length, low=1, high=MOST_LENGTH), method)
-    found: dict[str, Any] = {
+    found: Facts = {
         "states": made.names_of_states,
         "letters": made.letters,
         "start": made.start,
@@ -57,7 +57,7 @@ def circuit(
 
 
 @functools.lru_cache(maxsize=4)
-def _compiled(machine: str, length: int, method: str) -> tuple[Any, Any, dict[str, Any]]:
+def _compiled(machine: str, length: int, method: str) -> tuple[Automaton, Model, Facts]:
     """The machine, its model and its algebra; kept, since each letter and each move of a slider asks for them."""
     from sandlab.circuits.automata.compiler import compile
     from sandlab.cli.circuits import _algebra
@@ -71,7 +71,7 @@ def _compiled(machine: str, length: int, method: str) -> tuple[Any, Any, dict[st
     return made, compile(made, length, method), _algebra(made)
 
 
-def _example(made: Any, length: int) -> list[int]:
+def _example(made: Automaton, length: int) -> list[int]:
     """A word to begin with, always the same: of a language, one that can still be completed as long as there is one."""
     from random import Random
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from sandlab.atlas.catalogue import CLOSED, ON_FILES
 from sandlab.atlas.views.settings import made_world, offered
@@ -13,9 +12,9 @@ from sandlab.lab._store.plain import Facts
 
 __all__ = ["devices", "training"]
 
-Json = dict[str, Any]
 GENERAL = ("transformer", "lstm", "rnn", "state-space", "hybrid")  # architectures that fit every world of tokens
 _OF_THE_WORLD = ("vocab", "inputs", "outputs", "length", "read")
+
 
 def devices() -> Facts:
     """What computes: the processor and the accelerators."""
@@ -33,7 +32,7 @@ def training(
     model: str,
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Mapping[str, str] = MappingProxyType({}),
-) -> Json:
+) -> Facts:
     """What can be set before a training: fields of the world, and those of the model that the world does not decide.
 
     Refused with a sentence is what cannot be trained: a model that does not fit, or one that reads files.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sandlab.atlas.catalogue import ON_FILES, PATHS
 from sandlab.errors import BadInput
@@ -25,7 +25,7 @@ _NUMBER = r"(-?[\d.]+(?:e[+-]?\d+)?)"
 
 
 @functools.lru_cache(maxsize=32)
-def made_world(name: str, settings: tuple[tuple[str, str], ...]) -> Any:
+def made_world(name: str, settings: tuple[tuple[str, str], ...]) -> World:
     """The world of these settings; kept, since each letter that is typed asks for it."""
     from sandlab.cli.browse import make_world
 
@@ -44,7 +44,7 @@ def made_world(name: str, settings: tuple[tuple[str, str], ...]) -> Any:
     return made
 
 
-def offered(made: Any) -> list[dict[str, Any]]:
+def offered(made: Any) -> list[Facts]:
     """Name, kind, value and meaning of each setting that a text can give; its choices, or its least and largest."""
     from sandlab.cli.explain import parameter_texts
 
