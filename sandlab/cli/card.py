@@ -94,9 +94,10 @@ def _show(card: Any, others: list[Any]) -> None:
     from sandlab.cli.screen import print_table
     from sandlab.lab._card.page import table
 
-    head = ["task", "test", "value", "score", "tokens", *(other.model for other in others)]
+    head = ["test", "value", "score", "tokens", *(other.model for other in others)]
     title = f"{card.model}: battery {card.battery}, {card.size}, {card.seeds} seeds"
-    print_table(head, table([card, *others]), title)
+    rows = [[f"{task}, {test}", *values] for task, test, *values in table([card, *others])]
+    print_table(head, rows, title)
 
 
 def _plain(cards: list[Any]) -> list[dict[str, Any]]:

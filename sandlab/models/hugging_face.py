@@ -176,21 +176,32 @@ def _tokenizer(letters: list[str]) -> Any:
 
 
 def _card(model: Model, name: str, vocab: int, letters: Sequence[str], about: str) -> str:
+    """README.md of a folder: what the model is, and the lines that load it."""
+    source, _, own = getattr(model.config, "module", "").rpartition(":")  # where a module of one's own is defined
     known = f"Letters: `{' '.join(letters)}`.\n" if letters else ""
     return f"""---
 library_name: transformers
 tags: [sandlab]
 ---
-# {name}
+# {own or name.rpartition(":")[2]}
 
 {about or (type(model).__doc__ or "").strip().splitlines()[0]}
 
 {model.parameter_count():,} numbers, {vocab} outputs. {known}
 ```python
-import sandlab
-from transformers import AutoModelForCausalLM
-
-model = AutoModelForCausalLM.from_pretrained("this folder")
-logits = model(tokens).logits
+{_lines_that_load(source, letters)}
 ```
 """
+
+
+def _lines_that_load(source: str, letters: Sequence[str]) -> str:
+    """Python for the model card, with the plug-in of a module of one's own and the tokenizer of known letters."""
+    joiner = "" if all(len(letter) == 1 for letter in letters) else " "
+    lines = ["import sandlab.plugins" if source else "import sandlab  # tells transformers of its models"]
+    lines += [f"from transformers import AutoModelForCausalLM{', AutoTokenizer' if letters else ''}", ""]
+    lines += [f"sandlab.plugins.add({source!r})  # the file or module that defines it"] if source else []
+    lines += ['model = AutoModelForCausalLM.from_pretrained("this folder")']
+    if letters:
+        lines += ['reader = AutoTokenizer.from_pretrained("this folder")']
+        lines += [f"tokens = reader({joiner.join(letters[:3])!r}, return_tensors='pt')['input_ids']"]
+    return "\n".join([*lines, "logits = model(tokens).logits"])
