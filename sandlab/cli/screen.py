@@ -47,6 +47,9 @@ SYNONYMS = {
     "torch": "onnx pt2 torch.export",
     "hf": "huggingface hugging-face transformers",
     "lens": "tl transformerlens transformer-lens transformer_lens",
+    "associative-recall": "mqar multi-query-ar multiquery_ar",
+    "width": "d_model n_embd hidden_size dim",
+    "steps": "epochs iterations max_steps",
 }
 """Name → what other laboratories call the same thing, or what comes nearest to it."""
 
@@ -95,12 +98,15 @@ def tell(text: object = "", *, end: str = "\n", file: TextIO | None = None, flus
 
 def with_synonym(message: str) -> str:
     """A refusal, with our name for what was asked for by another: "… got 'rope': did you mean 'rotary'?"."""
-    asked = re.search(r"(?:got|models called) '([^']+)'", message)
-    known = [ours for ours, theirs in SYNONYMS.items() if asked and asked[1].lower() in theirs.split()]
-    fitting = [ours for ours in known if f"{ours!r}" in message or "models called" in message]
-    if not fitting or "did you mean" in message:
+    asked = re.search(r"(got|called|no setting) '([^']+)'", message)
+    if asked is None or "did you mean" in message:
         return message
-    return f"{message.partition(': see ')[0]}: did you mean {fitting[0]!r}?"
+    known = [ours for ours, theirs in SYNONYMS.items() if asked[2].lower() in theirs.split()]
+    listed = {"got": r"'{}'", "called": "", "no setting": r"\b{}\b"}[asked[1]]  # how a refusal lists what is allowed
+    fitting = [ours for ours in known if re.search(listed.format(ours), message)]
+    if not fitting:
+        return message
+    return f"{re.split(': (?:see|it has) ', message)[0]}: did you mean {fitting[0]!r}?"
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
