@@ -30,7 +30,11 @@ def list_things(
     from sandlab.cli.screen import print_json
     from sandlab.registry import KINDS, get, names, summary
 
-    chapter = kind if kind in {name.partition("/")[0] for name in names("studies")} else ""
+    chapters = dict.fromkeys(name.partition("/")[0] for name in names("studies"))
+    if kind and kind not in {**KINDS, **chapters}:
+        there = f"there are {', '.join(KINDS)} and the chapters {', '.join(chapters)}"
+        raise BadInput(f"nothing to list is called {kind!r}: {nearest(kind, [*KINDS, *chapters]) or there}")
+    chapter = kind if kind in chapters else ""
     kinds = [kind] if kind and not chapter else list(KINDS)
     chosen = {each: [name for name in names(each) if chapter in ("", chapter_of(each, name))] for each in kinds}
     found = {each: {name: summary(get(each, name)) for name in known} for each, known in chosen.items() if known}
