@@ -85,7 +85,10 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
                 raise BadInput(f"{field} must be at most {most[field]}, got {shown(given[field])}")
         try:
             answer = function(*args, **options)
-        except BadInput:
+        except BadInput as problem:
+            told = _without_dumps(str(problem), given)
+            if told != str(problem):
+                raise BadInput(told) from problem
             raise
         except (*_VALUES, *_TYPES) as problem:
             _explain(problem, name, plan[skip:], given, values)
@@ -175,6 +178,14 @@ def _file_being_read(problem: Exception) -> str:
             return shown(str(trace.tb_frame.f_locals.get(_READERS[reader])))
         trace = trace.tb_next
     return ""
+
+
+def _without_dumps(text: str, given: Mapping[str, object]) -> str:
+    """A refusal in which an argument that fills several lines (a module) is named by its class."""
+    if "\n" in text:
+        for value in given.values():
+            text = text.replace(repr(value), f"a {type(value).__name__}") if "\n" in repr(value) else text
+    return text
 
 
 def _lacking(problem: AttributeError, hints: dict[str, Hint], given: Mapping[str, object]) -> str:

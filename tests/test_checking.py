@@ -209,3 +209,9 @@ def test_shapes_are_told() -> None:
     assert total(torch.ones(2, 3)) == 6.0
     with pytest.raises(BadInput, match="matrix must be a tensor"):
         total(torch.ones(2, 4))
+
+
+def test_a_refusal_names_a_module_and_does_not_write_it_out(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Embedding(5, 8), torch.nn.Linear(8, 5))
+    with pytest.raises(BadInput, match=r"^a Sequential is not registered among the models$"):
+        sl.models.save(module, tmp_path / "mine")

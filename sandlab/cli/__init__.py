@@ -6,6 +6,7 @@ Nothing heavy is imported before a command needs it. A room may bring commands o
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 import signal
@@ -70,6 +71,9 @@ def _make() -> typer.Typer:
         serve,
     ):
         made.registered_commands.extend(part.commands.registered_commands)
+    for command in made.registered_commands:  # lines of a docstring flow together: the terminal breaks them
+        paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
+        command.help = command.help or "\n\n".join(" ".join(each.split()) for each in paragraphs)
     return made
 
 

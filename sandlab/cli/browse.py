@@ -18,10 +18,11 @@ __all__ = ["commands"]
 commands = typer.Typer()
 
 
-@commands.command("list", epilog="Example:  sandlab list worlds")
+@commands.command("list", epilog="Example:  sandlab list worlds   ·   sandlab list markov")
 def list_things(
     kind: Annotated[
-        str, typer.Argument(help="worlds, models, circuits, decoders, lenses or studies; all when left out.")
+        str,
+        typer.Argument(help="worlds, models, circuits, decoders, lenses or studies; or a chapter; all when left out."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -29,8 +30,14 @@ def list_things(
     from sandlab.cli.screen import print_json
     from sandlab.registry import KINDS, get, names, summary
 
-    kinds = [kind] if kind else list(KINDS)
-    found = {each: {name: summary(get(each, name)) for name in names(each)} for each in kinds}
+    chapters = dict.fromkeys(name.partition("/")[0] for name in names("studies"))
+    if kind and kind not in {**KINDS, **chapters}:
+        there = f"there are {', '.join(KINDS)} and the chapters {', '.join(chapters)}"
+        raise BadInput(f"nothing to list is called {kind!r}: {nearest(kind, [*KINDS, *chapters]) or there}")
+    chapter = kind if kind in chapters else ""
+    kinds = [kind] if kind and not chapter else list(KINDS)
+    chosen = {each: [name for name in names(each) if chapter in ("", chapter_of(each, name))] for each in kinds}
+    found = {each: {name: summary(get(each, name)) for name in known} for each, known in chosen.items() if known}
     if as_json:
         print_json(found)
         return
@@ -177,7 +184,7 @@ def find(name: str) -> list[tuple[str, Any]]:
         known = [known for kind in KINDS for known in names(kind)]
         if any(study.startswith(f"{name}/") for study in names("studies")):
             raise BadInput(
-                f"{name!r} is a chapter: `sandlab claims '{name}/*'` shows its studies, `show` one at a time"
+                f"{name!r} is a chapter: see `sandlab list {name}`, and `sandlab claims '{name}/*'` for its claims"
             )
         raise BadInput(f"nothing is called {name!r}: {nearest(name, known) or 'see `sandlab list`'}")
     return found
@@ -258,9 +265,8 @@ def _show(facts: dict[str, Any]) -> None:
         tell(f"{facts['title']}\n{facts['source']}")
     tell(f"\n{facts['text']}\n")
     if facts["kind"] == "studies":
-        print_table(
-            ["claim", "statement", "must be", "paper"], [list(c.values())[:4] for c in facts["claims"]], "Claims"
-        )
+        rows = [[c["id"].rpartition(".")[2], c["statement"], c["relation"], c["paper"]] for c in facts["claims"]]
+        print_table(["claim", "statement", "must be", "paper"], rows, f"Claims, {facts['name']}.…")
         presets = facts["presets"]
         known = dict.fromkeys(name for preset in presets.values() for name in preset)
         rows = [[name, *(preset.get(name, "") for preset in presets.values())] for name in known]

@@ -36,7 +36,7 @@ def card(
 ) -> int:
     """Train an architecture on a fixed battery with exact truth, and say what it can do and where it breaks.
 
-    Markov chains, bigrams and regression in context, recall, copying, flip-flops and their tails, parity, groups,
+    Markov chains, trigrams and regression in context, recall, copying, flip-flops and their tails, parity, groups,
     brackets, majority, counting, LEGO, facts; and words two and four times as long as those it was trained on. Beside
     it stand the recorded cards of the built-in models, or those trained --against it. The same command goes on where
     one stopped.
@@ -46,8 +46,8 @@ def card(
     from sandlab.cli.studies import OUT_OF_TIME, seconds
     from sandlab.errors import choice, integer
     from sandlab.lab._card.battery import tasks
-    from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded, size_of
-    from sandlab.lab._card.page import facts_per_parameter, write_card
+    from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded
+    from sandlab.lab._card.page import described, write_card
     from sandlab.lab._exec.executors import executor
     from sandlab.lab._store.store import Store
     from sandlab.lab.laboratory import Laboratory
@@ -62,7 +62,7 @@ def card(
     known = [task.name for task in tasks(size)]
     chosen = [choice("tasks", name.strip(), known) for name in only.split(",") if name.strip()]
     wanted: list[tuple[str, Any]] = [(model.rpartition(":")[2] or model, config)]
-    wanted += [(name, Reference(name, size_of(config))) for name in names]
+    wanted += [(name, Reference(name, config)) for name in names]
     open_folder(out)
     place = executor(on or ("processes" if device == "cpu" else "local"))
     start, made = time.monotonic(), []
@@ -80,9 +80,9 @@ def card(
         print_json(_plain(made))
     else:
         _show(made[0], others)
-        held = facts_per_parameter(made[0])
-        told = f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
-        tell(f"{time.monotonic() - start:.0f} s{told}. The card: {page}")
+        for each in (made[0], *others):
+            tell(f"{each.model}: {described(each)}")
+        tell(f"{time.monotonic() - start:.0f} s. The card: {page}")
     if made[0].left_out:
         tell(f"left out for lack of time: {', '.join(made[0].left_out)}; the same command goes on from there")
         return OUT_OF_TIME
@@ -94,9 +94,10 @@ def _show(card: Any, others: list[Any]) -> None:
     from sandlab.cli.screen import print_table
     from sandlab.lab._card.page import table
 
-    head = ["task", "test", "value", "score", "tokens", *(other.model for other in others)]
+    head = ["test", "value", "score", "tokens", *(other.model for other in others)]
     title = f"{card.model}: battery {card.battery}, {card.size}, {card.seeds} seeds"
-    print_table(head, table([card, *others]), title)
+    rows = [[f"{task}, {test}", *values] for task, test, *values in table([card, *others])]
+    print_table(head, rows, title)
 
 
 def _plain(cards: list[Any]) -> list[dict[str, Any]]:

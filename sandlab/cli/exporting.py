@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +11,7 @@ import typer
 
 from sandlab.cli.options import AsJson, Settings
 from sandlab.cli.screen import tell
-from sandlab.errors import BadInput, choice, integer
+from sandlab.errors import BadInput, choice, integer, nearest
 
 __all__ = ["commands"]
 
@@ -18,27 +20,42 @@ commands = typer.Typer()
 FORMATS = ("hf", "gpt2", "lens", "torch")
 
 
-@commands.command(epilog="Example:  sandlab export runs/training/…/model --to hf --out my-model --world dyck")
+@commands.command(
+    epilog="Example:  sandlab export runs/training/…/model --out my-model --world dyck   ·   "
+    "sandlab export induction-head --set states=3 --set length=64"
+)
 def export(
-    model: Annotated[Path, typer.Argument(help="Folder of a model that `train` or `compile` saved.")],
+    model: Annotated[str, typer.Argument(help="Folder of a model that `train` or `compile` saved, or a circuit.")],
     to: Annotated[str, typer.Option(help="hf (any model), gpt2, lens (TransformerLens), torch (.pt2).")] = "hf",
     out: Annotated[Path, typer.Option(help="Where to write: a folder, or a file for torch and lens.")] = Path("export"),
     world: Annotated[str, typer.Option(help="World whose letters become the tokenizer.")] = "",
     length: Annotated[int | None, typer.Option(help="With --to torch: tokens of an input.")] = None,
     settings: Settings = None,
 ) -> None:
-    """Write a saved model for another library, with the same logits, or say in one sentence why it cannot be."""
+    """Write a model or a circuit for another library, with the same logits, or say why it cannot be.
+
+    Settings are those of the circuit, or of the world whose letters are used; world.X=… is always the world's.
+    """
     from sandlab.cli.browse import make_world
-    from sandlab.cli.settings import pairs
+    from sandlab.cli.settings import pairs, under
     from sandlab.models.io import load
+    from sandlab.registry import get, names, summary
 
     choice("to", to, FORMATS)
-    network = load(model)
-    letters = make_world(world, pairs(settings or [])).letters if world else []
+    texts = pairs(settings or [])
+    own = {name: text for name, text in texts.items() if not name.startswith("world.")}
+    circuit = not Path(model).exists() and model in names("circuits")
+    if not circuit and not Path(model).exists() and (hint := nearest(model, names("circuits"))):
+        raise BadInput(f"no model in {model}, and no circuit of that name: {hint}")
+    network = make_circuit(model, own) if circuit else load(Path(model))
+    about = f"The circuit {model}: {summary(get('circuits', model))}" if circuit else ""
+    if texts and not (world or (circuit and own == texts)):
+        raise BadInput(f"--set {next(iter(texts))} is a setting of a world: add --world NAME")
+    letters = make_world(world, under("world", texts) | ({} if circuit else own)).letters if world else []
     if to == "hf":
         from sandlab.models.hugging_face import export_hugging_face
 
-        path = export_hugging_face(network, out, letters=letters)
+        path = export_hugging_face(network, out, letters=letters, about=about)
         tell(f"{path}: load it with AutoModelForCausalLM after `import sandlab`")
     elif to == "gpt2":
         from sandlab.models.convert import to_hugging_face
@@ -58,6 +75,34 @@ def export(
 
         path, takes = export_torch(network, out, length=length)
         tell(f"{path}: load it with torch.export.load; it takes {takes}")
+
+
+def make_circuit(name: str, texts: dict[str, str]) -> Any:
+    """A circuit from its name and `--set` texts; an automaton is given by name, such as machine=D6."""
+    from sandlab.cli.settings import read_value
+    from sandlab.models.base import Model
+    from sandlab.registry import get
+    from sandlab.worlds.automata.catalogue import named_machine
+    from sandlab.worlds.automata.machine import Automaton
+
+    make = get("circuits", name)
+    hints = typing.get_type_hints(make)
+    known = inspect.signature(make).parameters
+    values: dict[str, Any] = {}
+    for field, text in texts.items():
+        if field not in known:
+            raise BadInput(f"{name} has no setting {field!r}: {nearest(field, known) or 'it has ' + ', '.join(known)}")
+        hint = hints.get(field, Any)
+        values[field] = named_machine(text) if hint is Automaton else read_value(hint, text, field)
+    missing = [each.name for each in known.values() if each.default is each.empty and each.name not in values]
+    missing = [field for field in missing if known[field].kind is not inspect.Parameter.VAR_KEYWORD]
+    if missing:
+        example = " ".join(f"--set {field}=…" for field in missing)
+        raise BadInput(f"{name} needs {', '.join(missing)}: add {example} (see `sandlab show {name}`)")
+    made = make(**values)
+    if not isinstance(made, Model):
+        raise BadInput(f"{name} is a part of circuits and no model by itself: it is used in Python")
+    return made
 
 
 def _transformer(model: Any) -> Any:

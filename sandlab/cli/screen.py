@@ -33,6 +33,7 @@ _COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "": "dim
 _WIDTH_WITHOUT_TERMINAL = 120
 _WIDTH_OF_FINDINGS = 140  # of a table of findings whose five columns hold their words whole
 _LEAST = {"claim": 40, "verdict": 14}
+_MANY = 5  # columns of a table that is told line by line where its words would be broken
 _WHOLE = 24  # letters of a name that is not broken
 SYNONYMS = {
     "rotary": "rope",
@@ -46,6 +47,9 @@ SYNONYMS = {
     "torch": "onnx pt2 torch.export",
     "hf": "huggingface hugging-face transformers",
     "lens": "tl transformerlens transformer-lens transformer_lens",
+    "associative-recall": "mqar multi-query-ar multiquery_ar",
+    "width": "d_model n_embd hidden_size dim",
+    "steps": "epochs iterations max_steps",
 }
 """Name → what other laboratories call the same thing, or what comes nearest to it."""
 
@@ -94,24 +98,32 @@ def tell(text: object = "", *, end: str = "\n", file: TextIO | None = None, flus
 
 def with_synonym(message: str) -> str:
     """A refusal, with our name for what was asked for by another: "… got 'rope': did you mean 'rotary'?"."""
-    asked = re.search(r"(?:got|models called) '([^']+)'", message)
-    known = [ours for ours, theirs in SYNONYMS.items() if asked and asked[1].lower() in theirs.split()]
-    fitting = [ours for ours in known if f"{ours!r}" in message or "models called" in message]
-    if not fitting or "did you mean" in message:
+    asked = re.search(r"(got|called|no setting) '([^']+)'", message)
+    if asked is None or "did you mean" in message:
         return message
-    return f"{message.partition(': see ')[0]}: did you mean {fitting[0]!r}?"
+    known = [ours for ours, theirs in SYNONYMS.items() if asked[2].lower() in theirs.split()]
+    listed = {"got": r"'{}'", "called": "", "no setting": r"\b{}\b"}[asked[1]]  # how a refusal lists what is allowed
+    fitting = [ours for ours in known if re.search(listed.format(ours), message)]
+    if not fitting:
+        return message
+    return f"{re.split(': (?:see|it has) ', message)[0]}: did you mean {fitting[0]!r}?"
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """A table as wide as the terminal."""
+    """A table as wide as the terminal; where it is too narrow for many columns, what is in them line by line."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     console = _console()
     roomy = console.width >= _WIDTH_OF_FINDINGS
-    table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     rows = [list(row) for row in rows]
+    if title:
+        console.print(Text(printable(title), style="italic"))
+    if len(columns) >= _MANY and _least_width(columns, rows) > console.width:
+        _print_lines(console, columns, rows)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(columns):
         # Names stay whole, so that they can be copied: the first column gives nothing to the others.
         whole = place == 0 and all(len(str(row[0])) <= _WHOLE for row in rows)
@@ -119,6 +131,25 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
     console.print(table)
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """Letters that a table needs so that no word in it is broken, nor a name in its first column."""
+    cells = [[name, *(str(row[place]) for row in rows)] for place, name in enumerate(columns)]
+    words = [[word for cell in column for word in cell.split()] for column in cells[1:]]
+    return max(map(len, cells[0])) + sum(max(map(len, column), default=0) for column in words) + 3 * len(columns)
+
+
+def _print_lines(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Each row as its first cell, and below it the others with their names; an empty cell is left out."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for first, *others in rows:
+        console.print(Text(printable(str(first)), style="bold"))
+        told = [f"{name} {cell}" for name, cell in zip(columns[1:], map(str, others)) if cell]
+        console.print(Padding(Text(printable("  ·  ".join(told))), (0, 0, 0, 4), expand=False))
+    console.print()
 
 
 def print_findings(findings: Iterable[dict[str, Any]], title: str) -> None:

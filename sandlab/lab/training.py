@@ -103,6 +103,9 @@ def check_fit(world: World, config: Config, objective: str | Objective | None = 
     problem = _misfit(world, config, objective)
     if not problem:
         return
+    own = getattr(config, "module", "")  # of one's own: what others would fit is no help
+    if own:
+        raise BadInput(problem if own in problem else f"{own} does not fit {type(world).__name__}: {problem}")
     name = type(config).__name__.removesuffix("Config")
     fitting = [each for each in names("models") if each != "own-module" and _fits(world, each, objective)]
     listed = f"models that fit: {', '.join(fitting)}" if fitting else "no model of the laboratory fits"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ def export_hugging_face(model: Model, folder: str | Path, *, letters: Sequence[s
     except TypeError as problem:
         kind = type(model).__name__
         raise BadInput(f"{kind} has options that are no JSON ({problem}): it cannot be exported") from None
-    name, target = name_of("models", model), Path(folder)
+    name, target = _name(model), Path(folder)
     vocab = int(getattr(model.config, "outputs", None) or getattr(model.config, "vocab", 0) or 0)
     config = config_class(sandlab_model=name, sandlab_options=options, vocab_size=vocab, dtype=model.dtype)
     with torch.random.fork_rng(devices=[]):
@@ -52,6 +53,30 @@ def export_hugging_face(model: Model, folder: str | Path, *, letters: Sequence[s
         _tokenizer(list(letters)).save_pretrained(target)
     (target / "README.md").write_text(_card(model, name, vocab, letters, about), encoding="utf-8")
     return target
+
+
+def _name(model: Model) -> str:
+    """The model's registered name; a class of SandLab that only one circuit uses is named by its module."""
+    kind = type(model)
+    try:
+        return name_of("models", model)
+    except BadInput:
+        if not kind.__module__.startswith("sandlab."):
+            raise BadInput(
+                f"{kind.__name__} is not registered among the models: put @register('models') above its class"
+            ) from None
+        return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _kind(name: str) -> Any:
+    """The class that `_name` named: nothing outside SandLab and the registry, whatever a folder says."""
+    module, _, kind = name.partition(":")
+    if not kind:
+        return get("models", name)
+    found = getattr(importlib.import_module(module), kind, None) if module.startswith("sandlab.") else None
+    if not (isinstance(found, type) and issubclass(found, Model)):
+        raise BadInput(f"{name!r} is no model of SandLab")
+    return found
 
 
 @functools.cache
@@ -85,7 +110,7 @@ def _classes() -> tuple[Any, Any]:
         def __init__(self, config: SandlabConfig) -> None:
             super().__init__(config)
             with torch.device("cpu"):  # `from_pretrained` builds on "meta", which computes no tables
-                self.inner: nn.Module = get("models", config.sandlab_model)(**config.sandlab_options)
+                self.inner: nn.Module = _kind(config.sandlab_model)(**config.sandlab_options)
             self.post_init()
 
         def _init_weights(self, module: nn.Module) -> None:
@@ -116,7 +141,7 @@ def _classes() -> tuple[Any, Any]:
 
 def _restore_tables(model: Any) -> None:
     """Compute anew the tables that are not stored with the weights: loading leaves them empty."""
-    fresh = dict(get("models", model.config.sandlab_model)(**model.config.sandlab_options).named_buffers())
+    fresh = dict(_kind(model.config.sandlab_model)(**model.config.sandlab_options).named_buffers())
     stored = model.inner.state_dict()
     for name, table in model.inner.named_buffers():
         if name not in stored:
@@ -151,21 +176,32 @@ def _tokenizer(letters: list[str]) -> Any:
 
 
 def _card(model: Model, name: str, vocab: int, letters: Sequence[str], about: str) -> str:
+    """README.md of a folder: what the model is, and the lines that load it."""
+    source, _, own = getattr(model.config, "module", "").rpartition(":")  # where a module of one's own is defined
     known = f"Letters: `{' '.join(letters)}`.\n" if letters else ""
     return f"""---
 library_name: transformers
 tags: [sandlab]
 ---
-# {name}
+# {own or name.rpartition(":")[2]}
 
 {about or (type(model).__doc__ or "").strip().splitlines()[0]}
 
 {model.parameter_count():,} numbers, {vocab} outputs. {known}
 ```python
-import sandlab
-from transformers import AutoModelForCausalLM
-
-model = AutoModelForCausalLM.from_pretrained("this folder")
-logits = model(tokens).logits
+{_lines_that_load(source, letters)}
 ```
 """
+
+
+def _lines_that_load(source: str, letters: Sequence[str]) -> str:
+    """Python for the model card, with the plug-in of a module of one's own and the tokenizer of known letters."""
+    joiner = "" if all(len(letter) == 1 for letter in letters) else " "
+    lines = ["import sandlab.plugins" if source else "import sandlab  # tells transformers of its models"]
+    lines += [f"from transformers import AutoModelForCausalLM{', AutoTokenizer' if letters else ''}", ""]
+    lines += [f"sandlab.plugins.add({source!r})  # the file or module that defines it"] if source else []
+    lines += ['model = AutoModelForCausalLM.from_pretrained("this folder")']
+    if letters:
+        lines += ['reader = AutoTokenizer.from_pretrained("this folder")']
+        lines += [f"tokens = reader({joiner.join(letters[:3])!r}, return_tensors='pt')['input_ids']"]
+    return "\n".join([*lines, "logits = model(tokens).logits"])

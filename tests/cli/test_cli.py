@@ -73,6 +73,20 @@ def test_the_version_is_the_packages_own(capsys):
     assert answer(capsys, "--version").strip() == sl.__version__
 
 
+def test_list_shows_a_chapter_of_every_room(capsys):
+    found = answer(capsys, "list", "flip-flop", "--json")
+    assert set(found) >= {"worlds", "circuits", "lenses", "studies"} and "flip-flop" in found["worlds"]
+    assert all(name.startswith("flip-flop/") for name in found["studies"]) and "dyck" not in found["worlds"]
+
+
+def test_help_breaks_no_line_before_its_end(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "flip-flops and their tails, parity, groups, brackets, majority" in " ".join(
+        line.strip() for line in answer(capsys, "card", "--help").splitlines()
+    )
+    assert "groups,\n" not in answer(capsys, "card", "--help").replace(" \n", "\n").replace("  ", " ")
+
+
 def test_list_names_everything_that_is_registered(capsys):
     found = answer(capsys, "list", "--json")
     for kind in ("worlds", "models", "circuits", "decoders", "lenses", "studies"):

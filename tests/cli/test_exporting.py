@@ -60,3 +60,33 @@ def test_eval_and_sample_use_the_weights(saved: Saved, capsys: pytest.CaptureFix
     assert [len(line) for line in lines] == [9, 9] and all(line[3] == "|" for line in lines)
     assert call(["eval", folder, "--world", "dyck"]) == 2
     assert "trained on another world" in capsys.readouterr().err
+
+
+def test_a_circuit_is_exported_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    transformers = pytest.importorskip("transformers")
+    words = ["export", "induction-head", "--set", "states=3", "--set", "length=8", "--out", str(tmp_path / "head")]
+    assert call([*words, "--world", "in-context-markov"]) == 0
+    twin = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "head")
+    torch.testing.assert_close(twin(TOKENS).logits, sl.circuits.induction_head(3, 8)(TOKENS), rtol=0, atol=1e-5)
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "head")("021")["input_ids"] == [0, 2, 1]
+    about = (tmp_path / "head" / "README.md").read_text()
+    assert "The circuit induction-head" in about and "AutoTokenizer" in about
+    machine = ["export", "counter-circuit", "--set", "machine=C3", "--set", "length=6", "--to", "torch"]
+    assert call([*machine, "--out", str(tmp_path / "counter.pt2")]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("induction-head", "needs states, length: add --set states=… --set length=…"),
+        ("induction-head --set state=3", "did you mean 'states'"),
+        ("induction-hed", "did you mean 'induction-head'"),
+        ("step-up", "a part of circuits and no model by itself"),
+        ("nowhere --set length=3", "no model in nowhere"),
+        ("flip-flop-parser --set world.length=3", "add --world NAME"),
+    ],
+)
+def test_a_circuit_that_cannot_be_made_is_refused(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["export", *words.split()]) == 2
+    assert said in capsys.readouterr().err

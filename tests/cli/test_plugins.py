@@ -48,7 +48,9 @@ def python(script: str, folder: Path, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("kind", "name"), [("world", "my-coin"), ("model", "my-gru"), ("lens", "my-entropy")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("world", "my-coin"), ("model", "my-gru"), ("circuit", "my-head"), ("lens", "my-entropy")]
+)
 def test_a_new_file_is_listed_and_passes_its_own_test(kind: str, name: str, tmp_path: Path) -> None:
     terminal("new", kind, name, folder=tmp_path)
     file = name.replace("-", "_") + ".py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandlab.cli.screen import print_findings, print_sentences
+from sandlab.cli.screen import print_findings, print_sentences, print_table
 
 FINDING = {
     **{"verdict": "holds", "held": True, "claim": "markov/weight-tying.some-long-claim-name", "mean": 0.171},
@@ -51,3 +51,21 @@ def test_a_misprint_that_fails_is_called_expected(capsys: pytest.CaptureFixture[
     print_sentences([{**FINDING, "verdict": "fails", "held": False}, {**FINDING, "verdict": "fails"}], "toy/misprint")
     said = capsys.readouterr().out
     assert said.count("✗ fails") == 2 and said.count("✗ fails, as expected") == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 160])
+def test_no_word_of_a_table_is_broken(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is its title, where the table is narrower than the screen."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ["experiment", "world", "parameters", "best possible", "accuracy", "transformer"]
+    row = ["Transformer, lr=0.001", "AssociativeRecall", 7232, 0.0069, "not reached", "0.97"]
+    print_table(names, [row, row], "a title that is not broken to fit the table")
+    print_table(["a", "b"], [["1", "2"]], "a title that is longer than its table")
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= columns
+    words = " ".join(said.split())
+    assert "a title that is longer than its table a b" in words
+    for part in (*names[1:], *map(str, row)):
+        assert part in words, part

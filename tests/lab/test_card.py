@@ -78,6 +78,24 @@ def test_references_have_the_asked_size(name: str) -> None:
     assert abs(build(config).parameter_count() / 20_000 - 1) < 0.2
 
 
+@pytest.mark.parametrize("name", list(REFERENCES))
+def test_references_are_as_large_as_the_module_on_every_task(name: str) -> None:
+    mine = RNNConfig(vocab=2, width=100)
+    for task in tasks("quick"):
+        theirs = measure.parameters_on(task, Reference(name, mine))
+        assert abs(theirs / measure.parameters_on(task, mine) - 1) < 0.2, task.name
+
+
+def test_lengths_are_doubled_and_quadrupled_wherever_inputs_have_a_length() -> None:
+    fixed = {"associative recall", "flip-flop", "facts"}  # pairs, tails, and one fact at a time
+    for task in tasks("quick"):
+        labels = {test.label for test in task.tests}
+        assert task.name in fixed or {"× 2 long", "× 4 long"} <= labels, task.name
+        lengths = {test.label: battery._length(test.world) for test in task.tests}
+        if "× 4 long" in labels:
+            assert lengths["× 4 long"] > 1.7 * lengths["× 2 long"] > 2.8 * lengths["as trained"], task.name
+
+
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_every_world_of_the_battery_has_exact_truth_and_answers_for_any_module(size: str) -> None:
     names = [task.name for task in tasks(size)]
@@ -137,4 +155,3 @@ def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatc
     assert json.loads((tmp_path / "card" / "card.json").read_text())["model"] == "Four"
     assert call([*words, "--against", "gpt"]) == 2
     assert call([*words, "--tasks", "chains"]) == 2
-    assert Reference("rnn", 10).parameters == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -29,10 +30,7 @@ def test_every_registered_circuit_is_tried_or_known_to_be_a_part() -> None:
     assert sorted({*INSTANCES, *PARTS}) == sl.names("circuits") and not set(INSTANCES) & set(PARTS)
 
 
-ALONE = "suffix-table"  # a model of one circuit only, which is not in the registry that folders name
-
-
-@pytest.mark.parametrize("name", [name for name in INSTANCES if name != ALONE])
+@pytest.mark.parametrize("name", list(INSTANCES))
 def test_every_circuit_comes_back_with_its_logits(name: str, tmp_path: Path) -> None:
     model, inputs = INSTANCES[name]()
     assert isinstance(model, Model)
@@ -44,8 +42,21 @@ def test_every_circuit_comes_back_with_its_logits(name: str, tmp_path: Path) -> 
 def test_a_part_of_circuits_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="takes a model of SandLab, got Network"):
         export_hugging_face(sl.circuits.step_up(), tmp_path)
+
+
+class Unregistered(sl.models.RNN):
+    """A class of this file, which no other process would know."""
+
+
+def test_a_folder_names_models_of_sandlab_and_of_the_registry_only(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is not registered among the models"):
-        export_hugging_face(INSTANCES[ALONE]()[0], tmp_path)
+        export_hugging_face(Unregistered(vocab=3, width=4), tmp_path)
+    export_hugging_face(INSTANCES["suffix-table"]()[0], tmp_path)
+    about = json.loads((tmp_path / "config.json").read_text())
+    for foreign in ("os:system", "sandlab.registry:get"):
+        (tmp_path / "config.json").write_text(json.dumps({**about, "sandlab_model": foreign}))
+        with pytest.raises(BadInput, match="no model of SandLab"):
+            transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
 
 
 @pytest.mark.parametrize("name", list(MODELS))

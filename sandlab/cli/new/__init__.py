@@ -17,17 +17,17 @@ __all__ = ["commands"]
 
 commands = typer.Typer()
 
-KINDS = ("world", "model", "lens", "study")
+KINDS = ("world", "model", "circuit", "lens", "study")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 @commands.command(epilog="Example:  sandlab new world coin   ·   then: sandlab sample coin --plugin coin.py")
 def new(
-    kind: Annotated[str, typer.Argument(help="world, model, lens or study.")],
+    kind: Annotated[str, typer.Argument(help="world, model, circuit, lens or study.")],
     name: Annotated[str, typer.Argument(help="Its name, like my-coin; a study's is like mine/first-try.")],
     folder: Annotated[Path, typer.Option(help="Where to write the two files.")] = Path(),
 ) -> None:
-    """Write a working world, model, lens or study of your own, and its test, to start from."""
+    """Write a working world, model, circuit, lens or study of your own, and its test, to start from."""
     choice("kind", kind, KINDS)
     words = _words(kind, name)
     file = f"{words['file']}.py"
@@ -37,13 +37,15 @@ def new(
         text = Template((_TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")).substitute(words)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / target).write_text(text, encoding="utf-8")
+    place, test = folder / file, folder / f"test_{file}"
     use = {
-        "world": f"sandlab sample {words['name']} --plugin {file}",
-        "model": f"sandlab train --world dyck --model {words['name']} --plugin {file}",
-        "lens": f"sandlab show {words['name']} --plugin {file}",
-        "study": f"sandlab run {words['study']} --plugin {file}",
+        "world": f"sandlab sample {words['name']}",
+        "model": f"sandlab train --world dyck --model {words['name']}",
+        "circuit": f"sandlab export {words['name']} --set states=3 --set length=20",
+        "lens": f"sandlab show {words['name']}",
+        "study": f"sandlab run {words['study']}",
     }
-    tell(f"{folder / file} and {folder / f'test_{file}'}\nTry:   {use[kind]}\nTest:  python -m pytest test_{file}")
+    tell(f"{place} and {test}\nTry:   {use[kind]} --plugin {place}\nTest:  python -m pytest {test}")
 
 
 def _words(kind: str, name: str) -> dict[str, str]:

@@ -121,25 +121,31 @@ def _tasks(length: int, how: Training, full: bool) -> Iterator[Task]:
         how,
     )
     copy = CopyString(states=8, size=length // 4)
-    yield Task("copying", "repeats a string", copy, (CardTest("as trained", copy), *_longer_copy(copy)), how)
+    yield Task("copying", "repeats a string", copy, (CardTest("as trained", copy), *_longer(copy, size="size")), how)
     ngram = InContextMarkov(states=2, order=2, length=length)
-    yield Task("in-context bigrams", "counts pairs of letters", ngram, (CardTest("as trained", ngram, "gap"),), how)
+    yield Task(
+        "in-context trigrams",
+        "counts what followed each pair of letters",
+        ngram,
+        (CardTest("as trained", ngram, "gap"), *_longer(ngram, "gap")),
+        how,
+    )
     majority = Majority(length=length)
     yield Task("majority", "counts", majority, (CardTest("as trained", majority), *_longer(majority)), how)
     count = ProgramTask("count", longest=length // 4, pool=length)
-    longer = replace(count, shortest=length // 4 + 1, longest=length // 2)
     yield Task(
-        "counting up", "writes a, a+1, … b", count, (CardTest("as trained", count), CardTest("× 2 long", longer)), how
+        "counting up",
+        "writes a, a+1, … b",
+        count,
+        (CardTest("as trained", count), *_longer_count(count)),
+        how,
     )
     regression = TokenRegression(dimension=4 if full else 3, pairs=length // 4)
     yield Task(
         "in-context regression",
         "finds the weights of a linear map",
         regression,
-        (
-            CardTest("as trained", regression, "gap"),
-            CardTest("× 2 long", replace(regression, pairs=length // 2), "gap"),
-        ),
+        (CardTest("as trained", regression, "gap"), *_longer(regression, "gap", "pairs")),
         how,
     )
     lego = SignChain(length=length // 8, variables=length)
@@ -150,17 +156,19 @@ def _tasks(length: int, how: Training, full: bool) -> Iterator[Task]:
 
 def _machines(length: int) -> Iterator[tuple[str, str, World]]:
     yield "parity", "keeps one bit that every letter may flip", Cyclic(length=length, size=2)
-    yield "dihedral group", "follows a solvable group of 12 states", Dihedral(length=length, positions=6)
+    yield "D6", "follows a solvable group of 12 states", Dihedral(length=length, positions=6)
     yield "S5", "follows a group that is not solvable", SymmetricGroup(length=length, points=5, letters_used=4)
 
 
-def _longer(world: Any, measure: str = "error") -> list[CardTest]:
-    """The same world with words of twice and four times the length."""
-    return [CardTest(f"× {n} long", replace(world, length=n * world.length), measure) for n in LONGER]
+def _longer(world: Any, measure: str = "error", size: str = "length") -> list[CardTest]:
+    """The same world with inputs of twice and four times the length, by the field that sets it."""
+    return [CardTest(f"× {n} long", replace(world, **{size: n * getattr(world, size)}), measure) for n in LONGER]
 
 
-def _longer_copy(world: CopyString) -> list[CardTest]:
-    return [CardTest(f"× {factor} long", replace(world, size=factor * world.size)) for factor in LONGER]
+def _longer_count(world: ProgramTask) -> list[CardTest]:
+    """Numbers to write that are up to two and four times as many, and more than half of that."""
+    sizes = [(n, n * world.longest) for n in LONGER]
+    return [CardTest(f"× {n} long", replace(world, shortest=most // 2 + 1, longest=most)) for n, most in sizes]
 
 
 def _length(world: World) -> int:

@@ -151,9 +151,10 @@ def _experiment(task: Task, config: Config, seeds: int) -> Experiment:
 
 
 def fitted_to(config: Config, task: Task) -> Config:
-    """The config with a task's alphabet, answers and longest input; a reference given by name has the budget's size."""
+    """The config with a task's alphabet, answers and longest input; a reference gets its width for the task."""
     if isinstance(config, Reference):
-        return matched(REFERENCES[config.name], task, config.parameters)
+        like = config.size
+        return matched(REFERENCES[config.name], task, like if isinstance(like, int) else parameters_on(task, like))
     told = {"vocab": task.world.vocab, "outputs": task.world.outputs, "length": task.longest}
     known = {name: value for name, value in told.items() if hasattr(config, name)}
     if "vocab" not in known:
@@ -163,15 +164,18 @@ def fitted_to(config: Config, task: Task) -> Config:
 
 @dataclass(frozen=True)
 class Reference(Config):
-    """A built-in architecture of a given size: its width is chosen for each task."""
+    """A built-in architecture whose width is chosen for each task.
+
+    size   the number of parameters, or the model whose number of parameters on the same task is to be matched
+    """
 
     name: str
-    parameters: int
+    size: int | Config
 
 
-def size_of(config: Config) -> int:
-    """Parameters of a module on the first task of the battery: what references are matched to."""
-    return _parameters(fitted_to(config, tasks("quick")[0]))
+def parameters_on(task: Task, config: Config) -> int:
+    """Parameters that a model has on a task: its alphabet and its longest input count."""
+    return _parameters(fitted_to(config, task))
 
 
 def _rows(task: Task, runs: Runs, experiment: Experiment) -> list[Row]:

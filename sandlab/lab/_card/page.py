@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "draw_zoo", "facts_per_parameter", "table", "write_card"]
+__all__ = ["described", "draw", "draw_zoo", "facts_held", "table", "write_card"]
 
 _SHADES = ("#0b3954", "#4d7c99", "#8fb3c9", "#c3d9e6")
 
@@ -91,7 +91,8 @@ def _bars(axis: Axes, card: Card, tests: list[tuple[str, str]], places: list[flo
             axis.text(0.01, y, "not measured", va="center", fontsize=7, color="#777777")
             continue
         axis.barh(y, row.score, height=0.84, color=_SHADES[min(rank, len(_SHADES) - 1)])
-        axis.plot(row.scores, [y] * len(row.scores), "o", color="black", markersize=2.2, clip_on=False)
+        dots = {"color": "black", "markersize": 3.2, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        axis.plot(row.scores, [y] * len(row.scores), "o", clip_on=False, zorder=3, **dots)
     _labels(axis, tests, places)
     axis.set(xlim=(0, 1), ylim=(places[-1] + 0.8, places[0] - 0.8))
     axis.set_xlabel("score: 0 guessing by frequency, 1 optimum; dots are seeds", fontsize=8.5)
@@ -137,6 +138,25 @@ def facts_per_parameter(card: Card) -> float | None:
     if row is None or not worlds or not isinstance(worlds[0], FactRecall):
         return None
     return row.score * worlds[0].subjects * worlds[0].relations / row.parameters
+
+
+def facts_held(card: Card) -> str:
+    """Facts per thousand parameters in words; a bound where the model holds all that there are."""
+    held = facts_per_parameter(card)
+    if held is None:
+        return ""
+    every = next(row for row in card.rows if row.task == "facts").score > 0.995
+    return f"{'at least ' * every}{1000 * held:.2g} facts held per thousand parameters"
+
+
+def described(card: Card) -> str:
+    """One line: parameters, seeds, where and with what it was measured, facts held, what is missing."""
+    sizes = sorted({row.parameters for row in card.rows})
+    span = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1]))) if sizes else "no"
+    seeds = "1 seed" if card.seeds == 1 else f"{card.seeds} seeds"
+    line = f"{span} parameters, {seeds} on {card.device} ({card.made})"
+    facts, left = facts_held(card), ", ".join(card.left_out)
+    return line + (f"; {facts}" if facts else "") + (f"; without {left}, for lack of time" if left else "")
 
 
 def table(cards: Sequence[Card]) -> list[list[str]]:
@@ -190,21 +210,24 @@ def _page(cards: Sequence[Card], picture: bytes) -> str:
     escaped = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in table(cards)]
     body = "\n".join(f"<tr>{row}</tr>" for row in escaped)
     own = cards[0]
-    sizes = sorted({row.parameters for row in own.rows})
-    span = f"{sizes[0]:,} to {sizes[-1]:,} parameters" if sizes else "nothing measured"
-    held = facts_per_parameter(own)
-    span += f"; {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
-    left = f"<p>Left out for lack of time: {html.escape(', '.join(own.left_out))}.</p>" if own.left_out else ""
+    sizes = "\n".join(f"<li><b>{html.escape(card.model)}</b>: {html.escape(described(card))}</li>" for card in cards)
     return f"""<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{html.escape(own.model)}: stress card</title>
 <style>body{{font:15px/1.5 system-ui;margin:2em auto;max-width:62em;padding:0 1em}}img{{max-width:100%}}
 table{{border-collapse:collapse;font-size:13px}}td,th{{padding:.2em .7em;text-align:left;border-bottom:1px solid #ddd}}
+div{{overflow-x:auto}}
 @media(prefers-color-scheme:dark){{body{{background:#111;color:#ddd}}img{{filter:invert(.9)}}}}</style>
 <h1>{html.escape(own.model)}</h1>
-<p>Battery {own.battery}, {own.size}, {own.seeds} seeds on {html.escape(own.device)}; {span}, depending on the task's
-alphabet. Score 0 is guessing by frequency, 1 the optimum; gaps are nats above the best possible prediction, errors are
-shares of wrong answers, ± half of the 95 % interval over seeds.</p>{left}
+<p>Battery {own.battery}, {own.size}. All were trained on the same number of tokens; parameters depend on a task's
+alphabet.</p>
+<ul>
+{sizes}
+</ul>
 <img alt="scores of every test" src="data:image/png;base64,{b64encode(picture).decode()}">
-<table><tr>{"".join(f"<th>{html.escape(name)}</th>" for name in head)}</tr>
-{body}</table>
+<p>Score 0 is guessing by frequency, 1 the optimum. A value in nats is a gap, the loss above the best possible
+prediction; any other is the share of wrong answers; ± is half of the 95 % interval over seeds. Tokens are those seen,
+in the median over seeds, when the held-out loss had gone nine tenths of the way from uniform guessing to the
+optimum. Columns on the right: scores of the others.</p>
+<div><table><tr>{"".join(f"<th>{html.escape(name)}</th>" for name in head)}</tr>
+{body}</table></div>
 """

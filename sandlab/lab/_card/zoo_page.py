@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sandlab import figures
 from sandlab.lab._card.battery import BATTERY, tasks
 from sandlab.lab._card.measure import Card, Row, recorded
-from sandlab.lab._card.page import draw_zoo, facts_per_parameter, tests_of
+from sandlab.lab._card.page import described, draw_zoo, tests_of
 
 __all__ = ["pages"]
 
@@ -59,17 +59,7 @@ def _recorded(size: str, machine: str, cards: Sequence[Card]) -> str:
 
 
 def _about(cards: Sequence[Card]) -> str:
-    lines = []
-    for card in cards:
-        sizes = sorted({row.parameters for row in card.rows})
-        held = facts_per_parameter(card)
-        facts = f", {1000 * held:.2g} facts held per thousand parameters" if held is not None else ""
-        left = f", without {', '.join(card.left_out)}" if card.left_out else ""
-        lines.append(
-            f"- **{card.model}**: {sizes[0]:,} to {sizes[-1]:,} parameters, {card.seeds} seeds on {card.device} "
-            f"({card.made}){facts}{left}"
-        )
-    return "\n".join(lines)
+    return "\n".join(f"- **{card.model}**: {described(card)}" for card in cards)
 
 
 def _table(cards: Sequence[Card]) -> str:

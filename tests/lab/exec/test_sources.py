@@ -223,3 +223,11 @@ def test_how_results_are_judged_makes_none_stale_because_no_study_judges_while_i
     assert len(files) > 150
     judges = re.compile(r"\bjudge\(|\.(interval|estimate|excludes|remark)\(")
     assert [file.name for file in files if judges.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_no_job_writes_or_reads_the_folders_of_hugging_face():
+    """So that their text may count as it was when results were recorded."""
+    rooms = ("worlds", "circuits", "learning", "decoding", "lenses", "studies")
+    files = [file for room in rooms for file in (sources.PACKAGE / room).rglob("*.py")]
+    words = ("models.hugging_face", "export_hugging_face", "SandlabForCausalLM")
+    assert len(files) > 300 and not [file for file in files if any(word in file.read_text() for word in words)]
