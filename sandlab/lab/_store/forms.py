@@ -70,7 +70,7 @@ def _fits(hint: Any, value: object) -> bool:
 
 
 def _check_tables(tables: Json) -> None:
-    _require(fits(dict[str, list[dict]], tables), "tables", tables, "lists of rows by name")
+    _require(fits(dict[str, list[dict[str, Any]]], tables), "tables", tables, "lists of rows by name")
 
 
 def _check_environment(facts: Json) -> None:
