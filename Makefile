@@ -31,7 +31,7 @@ tour: $(VENV)/core.stamp ## run a quick study of most chapters, print the findin
 	@$(BIN)/sandlab tour
 	@echo "To go on: source $(BIN)/activate, then sandlab list studies, sandlab show dyck/theorems"
 
-test: $(VENV)/everything.stamp ## the tests (about ten minutes on two cores)
+test: $(VENV)/everything.stamp ## the tests (about a quarter of an hour on two cores)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage

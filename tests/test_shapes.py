@@ -73,6 +73,7 @@ def test_arrays_inside_tuples_and_dictionaries_are_checked() -> None:
     assert len(halves([1, 2, 3])) == 2
     halves(np.arange(3))
     halves(np.arange(3, dtype=np.uint8))
+    halves(np.array([]))  # nothing: of no kind
     with pytest.raises(ShapeError, match="the result must be"):
         halves(np.arange(4))
     with pytest.raises(ShapeError, match="x must be"):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from fastapi.responses import JSONResponse
 
 __all__ = ["Answer", "as_json"]
 
 
-def as_json(found: Any) -> bytes:
+def as_json(found: object) -> bytes:
     """The answer as JSON; "nan" and the infinities, which JSON does not have, become null."""
     try:
         return _written(found)
@@ -19,11 +18,11 @@ def as_json(found: Any) -> bytes:
         return _written(_finite(found))
 
 
-def _written(found: Any) -> bytes:
+def _written(found: object) -> bytes:
     return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _finite(found: Any) -> Any:
+def _finite(found: object) -> object:
     if isinstance(found, dict):
         return {name: _finite(value) for name, value in found.items()}
     if isinstance(found, (list, tuple)):
@@ -34,5 +33,5 @@ def _finite(found: Any) -> Any:
 class Answer(JSONResponse):
     """A response of `as_json`."""
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         return as_json(content)

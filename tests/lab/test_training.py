@@ -61,7 +61,7 @@ from sandlab.cli import main
 real = experiment.train
 def ended(*args, **options):
     def end(step, *_):
-        if step == 30 and sys.argv[1] != "none":
+        if step == int(sys.argv[3]):
             os.kill(os.getpid(), getattr(signal, sys.argv[1]))
     return real(*args, **{**options, "callbacks": [end], "every": 10})
 experiment.train = ended
@@ -70,24 +70,24 @@ main(["train", "--world", "markov-chain", "--set", "world.length=8", "--set", "m
 """
 
 
-def command(how: str, store) -> subprocess.CompletedProcess:
-    words = [sys.executable, "-c", CODE, how, str(store)]
+def command(store, how: str = "none", step: int = -1) -> subprocess.CompletedProcess:
+    """The same training, ended by a signal at a step."""
+    words = [sys.executable, "-c", CODE, how, str(store), str(step)]
     return subprocess.run(words, capture_output=True, text=True, timeout=200)
 
 
 def test_a_training_that_is_ended_saves_itself_and_the_same_command_goes_on(tmp_path):
-    """D9: what was trained is kept, and the resumed run equals one that was never ended."""
-    whole = json.loads(command("none", tmp_path / "whole").stdout)
-    for how, code in (("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)):
-        store = tmp_path / how
-        ended = command(how, store)
+    """D9: what was trained is kept, and a run that was ended three times equals one that was never ended."""
+    whole, store = json.loads(command(tmp_path / "whole").stdout), tmp_path / "ended"
+    for step, (how, code) in zip((10, 30, 50), (("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130))):
+        ended = command(store, how, step)
         assert ended.returncode == code, ended.stderr
         assert "the same command goes on from there" in ended.stderr and "Traceback" not in ended.stderr
         assert list((store / "training").iterdir()) == []
         assert len(list((store / "checkpoints").glob("*/*.safetensors"))) == 1
-        resumed = json.loads(command("none", store).stdout)
-        assert resumed["loss"] == whole["loss"] and resumed["levels"] == whole["levels"]
-        assert list((store / "checkpoints").iterdir()) == []
+    resumed = json.loads(command(store).stdout)
+    assert resumed["loss"] == whole["loss"] and resumed["levels"] == whole["levels"]
+    assert list((store / "checkpoints").iterdir()) == []
 
 
 def test_a_store_that_cannot_be_written_is_refused_before_the_training(tmp_path):

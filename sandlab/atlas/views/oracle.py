@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sandlab.atlas.catalogue import ON_FILES
 from sandlab.atlas.views.settings import made_world, offered
@@ -140,7 +140,7 @@ def _named(name: str, settings: tuple[tuple[str, str], ...]) -> Facts:
     return {"letters": letters, "answers": letters[: made.outputs] if follows else _answers(made), "follows": follows}
 
 
-def _answers(made: Any) -> list[str]:
+def _answers(made: World) -> list[str]:
     """Names of what is predicted, where that is not the next letter: states, letters under a mask, or numbers."""
     states = list(getattr(made, "names_of_states", ()))
     if len(states) == made.outputs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sandlab.atlas.catalogue import ON_FILES, PATHS
 from sandlab.errors import BadInput
@@ -44,7 +44,7 @@ def made_world(name: str, settings: tuple[tuple[str, str], ...]) -> World:
     return made
 
 
-def offered(made: Any) -> list[Facts]:
+def offered(made: World) -> list[Facts]:
     """Name, kind, value and meaning of each setting that a text can give; its choices, or its least and largest."""
     from sandlab.cli.explain import parameter_texts
 

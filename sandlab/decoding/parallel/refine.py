@@ -30,7 +30,7 @@ class Refined:
     tokens: Int[Tensor, "source target"]
     kept: Int[Tensor, "source target"]
     history: Int[Tensor, "step source target"]
-    remasked: Bool[Tensor, "step source target"]
+    remasked: Bool[Tensor, "pass source target"]
     passes: Int[Tensor, "source"]
     scores: Float[Tensor, "source"]
     lengths: Int[Tensor, "source hypothesis"]

@@ -91,8 +91,8 @@ def _bars(axis: Axes, card: Card, tests: list[tuple[str, str]], places: list[flo
             axis.text(0.01, y, "not measured", va="center", fontsize=7, color="#777777")
             continue
         axis.barh(y, row.score, height=0.84, color=_SHADES[min(rank, len(_SHADES) - 1)])
-        dots = {"color": "black", "markersize": 3.2, "markeredgecolor": "white", "markeredgewidth": 0.5}
-        axis.plot(row.scores, [y] * len(row.scores), "o", clip_on=False, zorder=3, **dots)
+        (dots,) = axis.plot(row.scores, [y] * len(row.scores), "o", clip_on=False, zorder=3, color="black")
+        dots.set(markersize=3.2, markeredgecolor="white", markeredgewidth=0.5)
     _labels(axis, tests, places)
     axis.set(xlim=(0, 1), ylim=(places[-1] + 0.8, places[0] - 0.8))
     axis.set_xlabel("score: 0 guessing by frequency, 1 optimum; dots are seeds", fontsize=8.5)

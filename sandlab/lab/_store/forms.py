@@ -6,8 +6,8 @@ import dataclasses
 import json
 import typing
 from pathlib import Path
-from typing import Any
 
+from sandlab._fitting import Hint
 from sandlab.checking import fits, in_words
 from sandlab.errors import shown
 from sandlab.lab._store.plain import Json
@@ -17,11 +17,11 @@ __all__ = ["FORMS", "check_entry", "check_run", "read_json"]
 _VERDICTS = ("holds", "fails", "inconclusive")
 _LAST_DATE = 253402300800.0  # the year 10 000: no calendar writes it
 _NOT_FINITE = ("nan", "inf", "-inf")  # how `plain` writes what JSON has no number for
-_RUN: dict[str, Any] = {
+_RUN: dict[str, Hint] = {
     "key": str, "title": str, "source": str, "device": str, "executor": str, "started": float, "finished": float,
-    "seconds": float, "files": dict[str, str], "jobs": dict[str, int], "config": dict[str, Any],
+    "seconds": float, "files": dict[str, str], "jobs": dict[str, int], "config": dict[str, object],
 }  # fmt: skip
-_ENTRY: dict[str, Any] = {"key": str, "job": str, "code": str, "seconds": float, "created": float, "structure": str}
+_ENTRY: dict[str, Hint] = {"key": str, "job": str, "code": str, "seconds": float, "created": float, "structure": str}
 
 
 def read_json(file: Path) -> Json:
@@ -65,12 +65,12 @@ def _check_findings(rows: Json) -> None:
         _require(row["verdict"] in _VERDICTS, "verdict", row["verdict"], f"one of {', '.join(_VERDICTS)}")
 
 
-def _fits(hint: Any, value: object) -> bool:
+def _fits(hint: Hint, value: object) -> bool:
     return fits(hint, value) or (hint is float and value in _NOT_FINITE)
 
 
 def _check_tables(tables: Json) -> None:
-    _require(fits(dict[str, list[dict[str, Any]]], tables), "tables", tables, "lists of rows by name")
+    _require(fits(dict[str, list[dict[str, object]]], tables), "tables", tables, "lists of rows by name")
 
 
 def _check_environment(facts: Json) -> None:
@@ -81,7 +81,7 @@ FORMS = {"findings.json": _check_findings, "tables.json": _check_tables, "enviro
 """File of a run → what raises ValueError where its contents have another form."""
 
 
-def _check(name: str, value: Json, hints: dict[str, Any]) -> None:
+def _check(name: str, value: Json, hints: dict[str, Hint]) -> None:
     _require(isinstance(value, dict), name, value, "an object")
     for field, hint in hints.items():
         _require(fits(hint, value.get(field)), field, value.get(field), in_words(hint))

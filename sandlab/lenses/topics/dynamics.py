@@ -84,7 +84,7 @@ class StageTimes:
 
 
 @register("lenses")
-def stage_times(steps: Float[np.ndarray, " time"], norms: Mapping[str, Float[np.ndarray, " time"]]) -> StageTimes:
+def stage_times(steps: np.ndarray, norms: Mapping[str, Float[np.ndarray, " time"]]) -> StageTimes:
     """Read the stages off the norms of "key", "query" and "value" along training.
 
     t₁₀(X) = first step with ‖X‖ ≥ ‖X‖₀ + 0.1(max‖X‖ − ‖X‖₀); two stages when min(t₁₀(K), t₁₀(Q)) ≥ 2 t₁₀(V).
