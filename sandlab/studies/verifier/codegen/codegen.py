@@ -29,11 +29,12 @@ candidates costs eight times as much. The table of errors says what is repaired:
 
 **What was learnt.** The three models of the quick preset gain by backtracking at top-p 0.95 and at temperature 1.2, by
 intervals that end just above zero; without a nucleus, and against the best of n candidates, zero lies inside. An
-earlier custom run with eight models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger where the distribution makes
-more errors, as in the source); its number of models had been raised after four and six were seen to leave them open, so
-it counts for less than its intervals said (`sandlab claims --history verifier/codegen.helps`). The best of n candidates
-for each line is worse than sampling here and better in the source (n = 2): the probe of lines prefers lines that it has
-seen, and what repeats is not counted. That backtracking beats it therefore says little.
+earlier custom run with eight models showed gains of 0.02 at top-p 0.95, 0.04 at 1.0 and 0.06 at temperature 1.2 (larger
+where the distribution makes more errors, as in the source); its number of models had been raised after four and six
+were seen to leave them open, so it counts for less than its intervals said (`sandlab claims --history
+verifier/codegen.helps`). The best of n candidates for each line is worse than sampling here and better in the source (n
+= 2): the probe of lines prefers lines that it has seen, and what repeats is not counted. That backtracking beats it
+therefore says little.
 
 How it was measured: size and training of the model were chosen among eight on seed 0, with its accuracies in view, and
 seed 0 is among the models.
