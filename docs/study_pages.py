@@ -277,16 +277,17 @@ def _beside(study: Any) -> list[str]:
         for file in figure_files(study, run)[:2]
     ]
     found = verdicts_of(study.name)
-    rows = [_row(claim, *judged) for claim in study.claims for judged in found.get(claim.id, [])]
+    rows = [row for claim in study.claims for row in _rows(claim, found.get(claim.id, []))]
     head = ["| statement | published | here | verdict | status |", "|---|---|---|---|---|"]
     commands = "\n".join(command(each.study, each.preset, str(each.about.get("device", "cpu"))) for each in runs)
     return [*parts, " ".join(images), "\n".join([*head, *rows]), *_published_tables(run), f"```\n{commands}\n```"]
 
 
-def _row(claim: Any, run: PublishedRun, finding: Any) -> str:
-    published_value = cell(claim.paper) or "no number"
-    found = f"{ours_of(finding)} | {MARKS[finding.verdict]} | {standing_of(run)}"
-    return f"| {cell(claim.statement)} | {published_value} | {found} |"
+def _rows(claim: Any, judged: list[tuple[PublishedRun, Any]]) -> list[str]:
+    """A claim beside what each run found; one that no run has measured is told, too."""
+    found = [f"{ours_of(finding)} | {MARKS[finding.verdict]} | {standing_of(run)}" for run, finding in judged]
+    said = f"| {cell(claim.statement)} | {cell(claim.paper) or 'no number'}"
+    return [f"{said} | {each} |" for each in found or [f"– | {_unmeasured(claim)} | –"]]
 
 
 def _published_tables(run: PublishedRun) -> list[str]:

@@ -70,7 +70,9 @@ def test_pages_show_a_stale_full_verdict_beside_the_current_quick_one_and_mark_b
     assert "<small>full, 1970-01-01, **stale**: ✗ fails, -1 " in page
     assert page.count("not measured yet") == len(study.claims) - 1
     assert studies.tally(study.name) == "✓ 1"
-    rows = [line for line in studies.source_page("nce", [study.name]).splitlines() if line.startswith("| On the NCE")]
+    source = studies.source_page("nce", [study.name])
+    assert source.count("not measured yet") == len(study.claims) - 1
+    rows = [line for line in source.splitlines() if line.startswith("| On the NCE")]
     assert [line.rsplit(" | ")[-1] for line in rows] == [
         "quick, 1970-01-01, current, reduced |",
         "full, 1970-01-01, **stale** |",
