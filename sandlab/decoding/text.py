@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ ALIASES = {
     "constrained": "value-guided",
     "masking": "value-guided",
 }
+_PROMPTS = "prompts are texts or chats, lists of messages {'role': …, 'content': …}"
 LARGE_VOCABULARY = 512  # above it, a verifier that reads the network is asked about sampled children only
 
 
@@ -46,7 +48,7 @@ def decode_text(
     grammar: str | Path | None = None,
     regex: str | None = None,
     json_schema: object = None,
-    choices: Sequence[str] | None = None,
+    choices: Sequence[str] | type[Enum] | None = None,
     whole: bool = False,
     heal: bool = False,
     verifier: Verifier | Callable[[str], float] | None = None,
@@ -73,8 +75,8 @@ def decode_text(
                  masking, which renormalises the model among the allowed tokens at each step (law="local"), or adaptive
                  rejection, which samples the model given the language (law="given"); with a verifier that errs, the
                  walk; with a function of the text, backtracking; with nothing, plain sampling
-    grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path, dictionary, True, pydantic model
-                 or function); or `choices`, a list of texts
+    grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path, dictionary, True, pydantic
+                 model, type or function); or `choices`, a list of texts or an enumeration
     whole        the language describes prompt and answer together; otherwise the answer alone
     heal         a prompt's last tokens, where they are the beginning of a longer token, are written anew: the model
                  goes on from the tokens before them, but only with texts that begin with their characters. `law` then
@@ -96,7 +98,7 @@ def decode_text(
     choice("law", law, ("local", "given"))
     budget = min(4 * max_new**2 + 100, 20_000) if budget is None else budget
     integer("budget", budget, low=1, hint="it is the number of queries to the model per prompt")
-    stops = [stop] if isinstance(stop, str) else list(stop)
+    stops = _stops(stop)
     language = None
     if any(source is not None for source in (grammar, regex, json_schema, choices)):
         language = compile_grammar(lark=grammar, regex=regex, json_schema=json_schema, choices=choices)
@@ -141,10 +143,30 @@ def _prompts(given: Any) -> list[str | Chat]:
     """The prompts, one by one: a text or a chat alone is one prompt."""
     if isinstance(given, str):
         return [given]
+    if not isinstance(given, Iterable) or isinstance(given, (bytes, Mapping)):
+        raise BadInput(f"{_PROMPTS}, got {given!r}")
     listed = list(given)
     if not listed:
         raise BadInput("there is no prompt: give at least one")
-    return [listed] if isinstance(listed[0], Mapping) else listed
+    prompts = [listed] if isinstance(listed[0], Mapping) else listed
+    for prompt in prompts:
+        if not isinstance(prompt, str) and not _is_chat(prompt):
+            raise BadInput(f"{_PROMPTS}, got {prompt!r}")
+    return prompts
+
+
+def _is_chat(prompt: object) -> bool:
+    if isinstance(prompt, (bytes, Mapping)) or not isinstance(prompt, Sequence):
+        return False
+    return bool(prompt) and all(isinstance(message, Mapping) for message in prompt)
+
+
+def _stops(given: str | Sequence[str]) -> list[str]:
+    stops = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    for stop in stops:
+        if not isinstance(stop, str) or not stop:
+            raise BadInput(f"stop strings are texts that are not empty, got {stop!r}")
+    return stops
 
 
 def _loaded(model: object, tokenizer: object, device: str) -> LanguageModel:
