@@ -51,6 +51,7 @@ def decode_text(
     choices: Sequence[str] | type[Enum] | None = None,
     whole: bool = False,
     heal: bool = False,
+    fast_forward: bool = True,
     verifier: Verifier | Callable[[str], float] | None = None,
     error: float = 0.0,
     n: int = 1,
@@ -81,6 +82,9 @@ def decode_text(
     heal         a prompt's last tokens, where they are the beginning of a longer token, are written anew: the model
                  goes on from the tokens before them, but only with texts that begin with their characters. `law` then
                  speaks about texts with these characters in front, after the shorter prompt. Chats stay as they are
+    fast_forward masking writes a stretch of text about which the language leaves no choice in the tokenizer's own
+                 tokens, without asking the model. False: in any tokens, drawn from the model like all others, which is
+                 what the other algorithms do
     verifier     one's own instead of a grammar: a function of the answer's text so far, which may be unfinished, to a
                  number (at least ½: go on), or a `Verifier`, which sees the tokens of prompt and answer. A language
                  given as well then only judges the result
@@ -112,8 +116,10 @@ def decode_text(
     _check_decoder(decoder, heal, stops, guided=heal or language is not None or verifier is not None)
     whole_starts = [loaded.encode(text) for text in texts]
     starts, heads = _healed(loaded, texts, whole_starts, heal)
-    judge = _judge(language, loaded, texts, starts, heads, whole)
-    frame = Frame(loaded, decoder.law, language, whole, stops, heads, max_new, budget)
+    forced = fast_forward and language is not None and isinstance(decoder, ValueGuided)
+    judge = _judge(language, loaded, texts, starts, heads, whole, forced)
+    told = f"{decoder.law}; forced text in the tokenizer's own tokens" if forced else decoder.law
+    frame = Frame(loaded, told, language, whole, stops, heads, max_new, budget)
     guide, own = _guide(judge, verifier, decoder, frame, starts, error, seed)
     bar = ProgressBar("decoding", len(texts), unit="prompts", show=progress)
     done = decoder.generate(
@@ -280,17 +286,19 @@ def _judge(
     starts: list[list[int]],
     heads: list[str],
     whole: bool,
+    forced: bool,
 ) -> GrammarVerifier | None:
     """The exact verifier; with `whole`, prompts that leave the language are refused."""
     if language is None:
         return None
     places = [len(start) for start in starts]
     if not whole:
-        return GrammarVerifier(language, model, places, heads=heads)
+        return GrammarVerifier(language, model, places, heads=heads, forced=forced)
     plain = [text for text in texts if isinstance(text, str)]
     if len(plain) < len(texts):
         raise BadInput("whole=True is for prompts that are texts: a chat is no part of the language")
-    judge = GrammarVerifier(language, model, places, [text.removesuffix(head) for text, head in zip(plain, heads)])
+    before = [text.removesuffix(head) for text, head in zip(plain, heads)]
+    judge = GrammarVerifier(language, model, places, before, forced=forced)
     for text in dict.fromkeys(plain):
         tokens = judge.reader.tokenize_str(text)
         read = judge.reads(0, tokens)

@@ -221,6 +221,22 @@ def test_forced_tokens_cost_no_query_and_their_log_probability_is_known(loaded):
         assert result.logprob == pytest.approx(float(true), abs=1e-3)
 
 
+def test_forced_text_is_written_in_the_tokenizer_s_own_tokens_and_otherwise_in_any(parts):
+    """A model that knows nothing of JSON: asked, it writes a forced text in all sorts of tokens."""
+    model, tokenizer = parts
+    with torch.no_grad():
+        model.lm_head.weight.normal_(std=0.02, generator=sl.rng(0))
+    loaded = LanguageModel.of(model, tokenizer)
+    settings = {"regex": r'\{"name":"Ada","age":[0-9]\}', "max_new": 30}
+    own = tokenizer('{"name":"Ada","age":').input_ids[:-1]  # the last may go on into the number
+    fast = decode_text(loaded, people(6), **settings)
+    slow = decode_text(loaded, people(6), fast_forward=False, **settings)
+    assert all(list(each.tokens[: len(own)]) == own for each in fast)
+    assert all(each.valid and list(each.tokens[: len(own)]) != own for each in slow)
+    assert all("own tokens" in each.law for each in fast) and not any("own tokens" in each.law for each in slow)
+    assert all(some.counters["forced"] > other.counters["forced"] for some, other in zip(fast, slow))
+
+
 # -- the library's own samplers ----------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sandlab.decoding.decoders.base import Decoder
+from sandlab.decoding.decoders.walks import ValueGuided
 from sandlab.decoding.generators.base import Generator
 from sandlab.decoding.generators.hugging_face import HuggingFaceGenerator, LanguageModel
 from sandlab.decoding.verifiers.base import Verifier
@@ -32,10 +33,10 @@ def logits_processor(model: Any, tokenizer: Any, language: TextLanguage | MakeVe
     >>> model.generate(**inputs, do_sample=True, logits_processor=[logits_processor(model, tokenizer, language)])
 
     With a grammar that is a mask, and what `generate` samples is the model renormalised among the allowed tokens at
-    each step. Instead of a language, a function (model, prompt lengths) → Verifier may be given. Works with sampling,
-    greedy, beam search and an assistant model, and with left padding: only what stands behind the prompt is judged. A
-    call with other prompts begins new texts. Where no token is right, or another processor forbids those that are, a
-    text may only end.
+    each step (forced text in the tokenizer's own tokens, as by `decode_text`). Instead of a language, a function
+    (model, prompt lengths) → Verifier may be given. Works with sampling, greedy and beam search, an assistant model and
+    left padding: only what stands behind the prompt is judged. A call with other prompts begins new texts. Where no
+    token is right, or another processor forbids those that are, a text may only end.
     """
     from transformers import LogitsProcessor
 
@@ -70,7 +71,7 @@ def logits_processor(model: Any, tokenizer: Any, language: TextLanguage | MakeVe
             if self.guide is None or not self._goes_on(tokens):
                 self.prompts = tokens.clone()
                 loaded = LanguageModel(_Bare(model, vocab), tokenizer, "")
-                self.guide = _verifier(language, loaded, [tokens.shape[1]] * len(tokens))
+                self.guide = _verifier(language, loaded, [tokens.shape[1]] * len(tokens), forced=True)
                 self.guide.start(len(tokens), tokens.shape[1])
             self.last = tokens
             return self.guide
@@ -114,7 +115,8 @@ def generation_strategy(
             raise BadInput("the strategy needs a length: give max_new_tokens")
         loaded = LanguageModel(HuggingFaceGenerator(model), tokenizer, "")
         prompts = _without_padding(input_ids, given.get("attention_mask"))
-        guide = None if language is None else _verifier(language, loaded, [len(prompt) for prompt in prompts])
+        starts, forced = [len(prompt) for prompt in prompts], isinstance(decoder, ValueGuided)
+        guide = None if language is None else _verifier(language, loaded, starts, forced=forced)
         start = int(torch.randint(2**31, (1,))) if seed is None else seed
         done = decoder.generate(
             loaded.generator,
@@ -136,9 +138,12 @@ def generation_strategy(
     return strategy
 
 
-def _verifier(language: TextLanguage | MakeVerifier, model: LanguageModel, starts: list[int]) -> Verifier:
+def _verifier(
+    language: TextLanguage | MakeVerifier, model: LanguageModel, starts: list[int], *, forced: bool
+) -> Verifier:
+    """The verifier of a language, which masking asks about forced tokens, or one's own."""
     if isinstance(language, TextLanguage):
-        return GrammarVerifier(language, model, starts)
+        return GrammarVerifier(language, model, starts, forced=forced)
     return language(model, starts)
 
 
