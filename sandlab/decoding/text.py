@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ ALIASES = {
     "constrained": "value-guided",
     "masking": "value-guided",
 }
+_PROMPTS = "prompts are texts or chats, lists of messages {'role': …, 'content': …}"
 LARGE_VOCABULARY = 512  # above it, a verifier that reads the network is asked about sampled children only
 
 
@@ -46,9 +48,10 @@ def decode_text(
     grammar: str | Path | None = None,
     regex: str | None = None,
     json_schema: object = None,
-    choices: Sequence[str] | None = None,
+    choices: Sequence[str] | type[Enum] | None = None,
     whole: bool = False,
     heal: bool = False,
+    fast_forward: bool = True,
     verifier: Verifier | Callable[[str], float] | None = None,
     error: float = 0.0,
     n: int = 1,
@@ -73,12 +76,15 @@ def decode_text(
                  masking, which renormalises the model among the allowed tokens at each step (law="local"), or adaptive
                  rejection, which samples the model given the language (law="given"); with a verifier that errs, the
                  walk; with a function of the text, backtracking; with nothing, plain sampling
-    grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path, dictionary, True, pydantic model
-                 or function); or `choices`, a list of texts
+    grammar      Lark text, or a Path to it; or `regex`; or `json_schema` (text, Path, dictionary, True, pydantic
+                 model, type or function); or `choices`, a list of texts or an enumeration
     whole        the language describes prompt and answer together; otherwise the answer alone
     heal         a prompt's last tokens, where they are the beginning of a longer token, are written anew: the model
                  goes on from the tokens before them, but only with texts that begin with their characters. `law` then
                  speaks about texts with these characters in front, after the shorter prompt. Chats stay as they are
+    fast_forward masking writes a stretch of text about which the language leaves no choice in the tokenizer's own
+                 tokens, without asking the model. False: in any tokens, drawn from the model like all others, which is
+                 what the other algorithms do
     verifier     one's own instead of a grammar: a function of the answer's text so far, which may be unfinished, to a
                  number (at least ½: go on), or a `Verifier`, which sees the tokens of prompt and answer. A language
                  given as well then only judges the result
@@ -96,7 +102,7 @@ def decode_text(
     choice("law", law, ("local", "given"))
     budget = min(4 * max_new**2 + 100, 20_000) if budget is None else budget
     integer("budget", budget, low=1, hint="it is the number of queries to the model per prompt")
-    stops = [stop] if isinstance(stop, str) else list(stop)
+    stops = _stops(stop)
     language = None
     if any(source is not None for source in (grammar, regex, json_schema, choices)):
         language = compile_grammar(lark=grammar, regex=regex, json_schema=json_schema, choices=choices)
@@ -110,8 +116,10 @@ def decode_text(
     _check_decoder(decoder, heal, stops, guided=heal or language is not None or verifier is not None)
     whole_starts = [loaded.encode(text) for text in texts]
     starts, heads = _healed(loaded, texts, whole_starts, heal)
-    judge = _judge(language, loaded, texts, starts, heads, whole)
-    frame = Frame(loaded, decoder.law, language, whole, stops, heads, max_new, budget)
+    forced = fast_forward and language is not None and isinstance(decoder, ValueGuided)
+    judge = _judge(language, loaded, texts, starts, heads, whole, forced)
+    told = f"{decoder.law}; forced text in the tokenizer's own tokens" if forced else decoder.law
+    frame = Frame(loaded, told, language, whole, stops, heads, max_new, budget)
     guide, own = _guide(judge, verifier, decoder, frame, starts, error, seed)
     bar = ProgressBar("decoding", len(texts), unit="prompts", show=progress)
     done = decoder.generate(
@@ -141,10 +149,30 @@ def _prompts(given: Any) -> list[str | Chat]:
     """The prompts, one by one: a text or a chat alone is one prompt."""
     if isinstance(given, str):
         return [given]
+    if not isinstance(given, Iterable) or isinstance(given, (bytes, Mapping)):
+        raise BadInput(f"{_PROMPTS}, got {given!r}")
     listed = list(given)
     if not listed:
         raise BadInput("there is no prompt: give at least one")
-    return [listed] if isinstance(listed[0], Mapping) else listed
+    prompts = [listed] if isinstance(listed[0], Mapping) else listed
+    for prompt in prompts:
+        if not isinstance(prompt, str) and not _is_chat(prompt):
+            raise BadInput(f"{_PROMPTS}, got {prompt!r}")
+    return prompts
+
+
+def _is_chat(prompt: object) -> bool:
+    if isinstance(prompt, (bytes, Mapping)) or not isinstance(prompt, Sequence):
+        return False
+    return bool(prompt) and all(isinstance(message, Mapping) for message in prompt)
+
+
+def _stops(given: str | Sequence[str]) -> list[str]:
+    stops = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    for stop in stops:
+        if not isinstance(stop, str) or not stop:
+            raise BadInput(f"stop strings are texts that are not empty, got {stop!r}")
+    return stops
 
 
 def _loaded(model: object, tokenizer: object, device: str) -> LanguageModel:
@@ -258,17 +286,19 @@ def _judge(
     starts: list[list[int]],
     heads: list[str],
     whole: bool,
+    forced: bool,
 ) -> GrammarVerifier | None:
     """The exact verifier; with `whole`, prompts that leave the language are refused."""
     if language is None:
         return None
     places = [len(start) for start in starts]
     if not whole:
-        return GrammarVerifier(language, model, places, heads=heads)
+        return GrammarVerifier(language, model, places, heads=heads, forced=forced)
     plain = [text for text in texts if isinstance(text, str)]
     if len(plain) < len(texts):
         raise BadInput("whole=True is for prompts that are texts: a chat is no part of the language")
-    judge = GrammarVerifier(language, model, places, [text.removesuffix(head) for text, head in zip(plain, heads)])
+    before = [text.removesuffix(head) for text, head in zip(plain, heads)]
+    judge = GrammarVerifier(language, model, places, before, forced=forced)
     for text in dict.fromkeys(plain):
         tokens = judge.reader.tokenize_str(text)
         read = judge.reads(0, tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import enum
 import inspect
@@ -11,6 +12,7 @@ from typing import ClassVar, Literal
 
 import pytest
 import torch
+from scipy.stats import chisquare
 
 import sandlab as sl
 from sandlab.decoding.decoders.adaptive import AdaptiveRejection
@@ -88,6 +90,51 @@ def test_function_signatures_and_choices_are_languages(loaded):
     assert {answer.value for answer in answers} <= {"yes", "no", "no.", "a|b"}
     with pytest.raises(sl.BadInput, match="choices are a list of texts that are not empty"):
         decode_text(loaded, "x", choices=[])
+
+
+@dataclasses.dataclass
+class Point:
+    x: Literal[0, 1]
+    y: bool
+
+
+class Answer(enum.Enum):
+    yes = "yes"
+    no = "no"
+
+
+@pytest.mark.parametrize("kind", [Point, list[Point], Literal["a", "b"], Point | None, Answer, bool])
+def test_types_that_pydantic_reads_are_languages_and_their_values_come_back(loaded, kind):
+    adapter = pydantic.TypeAdapter(kind)
+    results = decode_text(loaded, people(4), json_schema=kind, max_new=60)
+    assert all(result.valid and result.value == adapter.validate_json(result.text) for result in results)
+
+
+def test_an_enumeration_of_texts_is_a_list_of_choices(loaded):
+    results = decode_text(loaded, people(4), choices=Answer, max_new=8)
+    assert all(result.value is Answer(result.text) for result in results)
+
+
+class Named(pydantic.BaseModel):
+    name: Literal["Ada", "Alan", "Emmy", "Kurt"]
+
+
+class Open(Named):
+    model_config: ClassVar[dict[str, str]] = {"extra": "allow"}
+
+
+def test_a_pydantic_model_is_written_with_its_own_fields_unless_it_allows_others(loaded):
+    closed, wide = (
+        [set(json.loads(each.text)) for each in decode_text(loaded, people(8), json_schema=kind, max_new=40)]
+        for kind in (Named, Open)
+    )
+    assert all(names == {"name"} for names in closed)
+    assert any(names > {"name"} for names in wide)
+
+
+def test_a_type_without_a_schema_is_refused_in_one_sentence(loaded):
+    with pytest.raises(sl.BadInput, match=r"^Language has no JSON schema: [^\n]*$"):
+        decode_text(loaded, "x", json_schema=type("Language", (), {}))
 
 
 def test_a_chat_goes_by_the_tokenizer_s_template(parts):
@@ -174,6 +221,22 @@ def test_forced_tokens_cost_no_query_and_their_log_probability_is_known(loaded):
         assert result.logprob == pytest.approx(float(true), abs=1e-3)
 
 
+def test_forced_text_is_written_in_the_tokenizer_s_own_tokens_and_otherwise_in_any(parts):
+    """A model that knows nothing of JSON: asked, it writes a forced text in all sorts of tokens."""
+    model, tokenizer = parts
+    with torch.no_grad():
+        model.lm_head.weight.normal_(std=0.02, generator=sl.rng(0))
+    loaded = LanguageModel.of(model, tokenizer)
+    settings = {"regex": r'\{"name":"Ada","age":[0-9]\}', "max_new": 30}
+    own = tokenizer('{"name":"Ada","age":').input_ids[:-1]  # the last may go on into the number
+    fast = decode_text(loaded, people(6), **settings)
+    slow = decode_text(loaded, people(6), fast_forward=False, **settings)
+    assert all(list(each.tokens[: len(own)]) == own for each in fast)
+    assert all(each.valid and list(each.tokens[: len(own)]) != own for each in slow)
+    assert all("own tokens" in each.law for each in fast) and not any("own tokens" in each.law for each in slow)
+    assert all(some.counters["forced"] > other.counters["forced"] for some, other in zip(fast, slow))
+
+
 # -- the library's own samplers ----------------------------------------------------------------------------------------
 
 
@@ -232,19 +295,78 @@ def test_our_processor_keeps_generate_within_a_language(parts, options):
         assert Person.model_validate_json(text)
 
 
-def test_generate_with_our_processor_has_the_law_of_masking(parts):
-    """A regular expression with few texts: frequencies of both, and of the exact product of renormalised tokens."""
+def test_one_processor_serves_one_call_after_the_other(parts):
+    """Other prompts, more of them, one that goes on from the first: each call begins its own texts."""
     model, tokenizer = parts
-    language = compile_grammar(regex="x|yy?|z[12]")
     torch.manual_seed(0)
-    processor = logits_processor(model, tokenizer, language)
+    processor = logits_processor(model, tokenizer, compile_grammar(json_schema=Person))
+    calls = [["Person 7: "], ["Person 7: "], ["Person 7: Ada. Person 8: "], people(3), ["And then Person 12: "]]
+    for prompts in calls:
+        texts = generate(model, tokenizer, prompts, do_sample=True, logits_processor=[processor])
+        assert len(texts) == len(prompts) and all(map(Person.model_validate_json, texts))
+
+
+def test_an_assistant_model_changes_nothing_about_the_language(parts, random_folder):
+    from transformers import AutoModelForCausalLM
+
+    model, tokenizer = parts
+    assistant = AutoModelForCausalLM.from_pretrained(random_folder).eval()
+    language = compile_grammar(json_schema=Person)
+    plain, assisted = (
+        generate(
+            model, tokenizer, ["Person 7: "], logits_processor=[logits_processor(model, tokenizer, language)], **more
+        )
+        for more in ({"do_sample": False}, {"do_sample": False, "assistant_model": assistant})
+    )
+    assert plain == assisted and Person.model_validate_json(plain[0])
+
+
+def test_where_another_processor_forbids_every_right_token_the_text_ends(parts):
+    """A shortest length beyond the longest text of the language: nothing is right, and nothing crashes."""
+    model, tokenizer = parts
+    processor = logits_processor(model, tokenizer, compile_grammar(choices=["x", "yy"]))
+    options = {"do_sample": True, "min_new_tokens": 20, "logits_processor": [processor]}
+    assert generate(model, tokenizer, ["tags "], **options)[0] in ("x", "yy")
+
+
+def test_generate_with_our_processor_has_the_law_of_masking(parts):
+    """Frequencies of both against the exact product of renormalised tokens, summed over the ways to write a text."""
+    model, tokenizer = parts
+    texts = ["x", "y", "yy", "z1", "z2"]
+    exact = local_law(LanguageModel.of(model, tokenizer), "tags ", texts)
+    torch.manual_seed(0)
+    processor = logits_processor(model, tokenizer, compile_grammar(regex="x|yy?|z[12]"))
     theirs = generate(model, tokenizer, ["tags "] * 2000, do_sample=True, logits_processor=[processor])
-    ours = [
-        each.text for each in decode_text(model, "tags ", tokenizer=tokenizer, regex="x|yy?|z[12]", n=2000, max_new=6)
-    ]
-    for text in ("x", "y", "yy", "z1", "z2"):
-        first, second = theirs.count(text) / 2000, ours.count(text) / 2000
-        assert abs(first - second) < 4 * (2 * max(first, 0.01) / 2000) ** 0.5
+    ours = decode_text(model, "tags ", tokenizer=tokenizer, regex="x|yy?|z[12]", n=2000, max_new=6)
+    for some in (theirs, [each.text for each in ours]):
+        assert set(some) <= set(texts)
+        assert chisquare([some.count(text) for text in texts], [2000 * exact[text] for text in texts]).pvalue > 1e-3
+
+
+def local_law(model: LanguageModel, prompt: str, texts: list[str]) -> dict[str, float]:
+    """P(text) where each token is drawn from the model among those that lead to a text or end one."""
+    found, pieces = (
+        dict.fromkeys(texts, 0.0),
+        [model.tokenizer.decode([token]) for token in range(model.generator.vocab)],
+    )
+
+    def walk(tokens: list[int], written: str, weight: float) -> None:
+        law = model.generator.model(torch.tensor([tokens])).logits[0, -1].double().softmax(-1)
+        on = [
+            token
+            for token, piece in enumerate(pieces)
+            if token not in (0, model.eos) and piece and any(text.startswith(written + piece) for text in texts)
+        ]
+        total = float(law[on].sum()) + (float(law[model.eos]) if written in found else 0.0)
+        if written in found:
+            found[written] += weight * float(law[model.eos]) / total
+        for token in on:
+            walk([*tokens, token], written + pieces[token], weight * float(law[token]) / total)
+
+    with torch.no_grad():
+        walk(model.encode(prompt), "", 1.0)
+    assert sum(found.values()) == pytest.approx(1)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -259,6 +381,9 @@ def test_our_decoders_are_strategies_of_generate(parts, decoder):
     if not isinstance(decoder, Backtracking):
         assert all(Person.model_validate_json(text) for text in texts)
     assert len(texts) == 2
+    inputs = tokenizer("Person 7: ", return_tensors="pt")["input_ids"]
+    given = model.generate(inputs, max_new_tokens=40, custom_generate=strategy, return_dict_in_generate=True)
+    assert torch.equal(given.sequences[:, : inputs.shape[1]], inputs)
 
 
 def test_a_verifier_of_one_s_own_guides_generate(parts):

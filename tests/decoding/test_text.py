@@ -139,16 +139,31 @@ def test_a_grammar_is_followed_at_token_boundaries(random_folder):
             assert float(verifier.value(row, torch.tensor([len(tokens)]), torch.tensor([0]))) == 0.0
 
 
-def test_the_mask_of_children_agrees_with_asking_about_each_child(random_folder):
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"json_schema": SCHEMA},
+        {"regex": r'\{"name":"Ada","age":[0-9]+\}'},
+        {
+            "lark": """%llguidance {"allow_initial_skip": true}
+%ignore " "
+start: "{" REST
+REST: /"name":"Ada","age":[0-9]+}/"""
+        },
+    ],
+    ids=lambda source: next(iter(source)),
+)
+def test_the_mask_of_children_agrees_with_asking_about_each_child(random_folder, source):
+    """Also where the text is forced: every token that begins the rest of it is allowed."""
     model = load_language_model(random_folder)
-    verifier = GrammarVerifier(compile_grammar(json_schema=SCHEMA), model, [0])
+    verifier = GrammarVerifier(compile_grammar(**source), model, [0])
     row, rows = torch.zeros(1, 40, dtype=torch.long), torch.tensor([0])
     text = model.tokenizer('{"name":"Ada","age":4').input_ids
     for cut in range(len(text) + 1):
         row[0, :cut] = torch.tensor(text[:cut])
         mask = verifier.children(row, torch.tensor([cut]), rows, model.generator.vocab)[0]
         assert 0 < float(mask.sum()) < model.generator.vocab
-        for token in range(0, model.generator.vocab, 7):
+        for token in range(model.generator.vocab):
             longer = row.clone()
             longer[0, cut] = token
             assert float(verifier.value(longer, torch.tensor([cut + 1]), rows)) == float(mask[token])
@@ -246,6 +261,11 @@ def test_a_lark_grammar_and_what_was_erased(json_folder, tmp_path):
         ({"algorithm": "block-best-of-n"}, "needs a separator token or a block length, got neither: try block=8"),
         ({"device": "gpu"}, "device must be one of 'cpu', 'cuda', got 'gpu'"),
         ({"prompts": []}, "there is no prompt"),
+        ({"prompts": None}, "prompts are texts or chats, .*, got None"),
+        ({"prompts": [1, 2]}, "prompts are texts or chats, .*, got 1"),
+        ({"prompts": {"role": "user", "content": "x"}}, "prompts are texts or chats, lists of messages"),
+        ({"stop": ""}, "stop strings are texts that are not empty, got ''"),
+        ({"stop": ["a", 5]}, "stop strings are texts that are not empty, got 5"),
         ({"algorithm": "backtrack", "options": {"keep_prompt": 0}}, "the prompt is not cut into"),
         ({"error": 2.0}, "error must be a number between 0.0 and 1.0, got 2.0"),
     ],

@@ -194,6 +194,23 @@ def test_as_printed_the_first_leaf_favours_short_strings_and_padding_mends_it(lo
     assert padded[long] == pytest.approx(0.5, abs=0.015)
 
 
+def test_masking_is_far_from_the_model_given_the_language_where_the_model_would_hardly_have_finished():
+    """After "a" the model ends one time in a hundred, after "b" at once: masking writes both equally often."""
+    tree = Tree(
+        (
+            np.array([[0.5, 0.5, 0.0]]),
+            np.array([[0.495, 0.495, 0.01], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+        )
+    )
+    accepted = np.zeros(9)
+    accepted[[2, 5]] = 1  # "a$" and "b$"
+    each = Language(tree, accepted)
+    masked = leaf_counts(ValueGuided(), each, "verdicts", 4000, 1) / 4000
+    true = leaf_counts(AdaptiveRejection(), each, "verdicts", 4000, 2) / 4000
+    assert masked[2] == pytest.approx(0.5, abs=0.04)
+    assert true[2] == pytest.approx(0.01 / 1.01, abs=0.01)
+
+
 def test_padding_is_the_first_leaf_of_the_padded_tree():
     for number in range(10):
         each = language(number)

@@ -18,6 +18,7 @@ llguidance is the one that fits.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
@@ -50,6 +51,9 @@ class GrammarVerifier(Verifier):
              own bytes, since many tokenizers put a blank in front of a text
     heads    for each string, characters that come before the text of the language ("" for none): the end of a prompt
              that is written anew. A token may hold the last of them and the first of the text
+    forced   a stretch of text about which the language leaves no choice is written in the tokenizer's own tokens:
+             `children` then allow one token, and a decoder need not ask the model. Otherwise they allow every way to
+             write it, as `value` does
     One matcher per string follows it as it grows and shrinks.
     """
 
@@ -62,12 +66,14 @@ class GrammarVerifier(Verifier):
         starts: Sequence[int],
         prompts: Sequence[str] | None = None,
         heads: Sequence[str] | None = None,
+        forced: bool = False,
     ) -> None:
         self.language = TextLanguage(language) if isinstance(language, str) else language
         self.ends, self.vocab, self.starts = list(model.ends), model.generator.vocab, list(starts)
         self.heads = list(heads) if heads is not None else [""] * len(self.starts)
         self.reader = read_tokens(model.tokenizer, self.vocab)
-        self.bases = {head: _matcher(_after(head, self.language.grammar), self.reader) for head in {*self.heads}}
+        grammar = self.language.grammar
+        self.bases = {head: _matcher(_framed(grammar, head, forced), self.reader) for head in {*self.heads}}
         texts = prompts if prompts is not None else [""] * len(self.starts)
         self.before = [list(self.reader.tokenize_str(text)) for text in texts]
         self.start(len(self.starts), 0)
@@ -173,14 +179,26 @@ def read_tokens(tokenizer: Any, vocab: int) -> LLTokenizer:
     return known[size]
 
 
-def _after(head: str, grammar: str) -> str:
-    """The grammar of the texts of a grammar with some characters in front."""
-    if not head:
+def _framed(grammar: str, head: str, forced: bool) -> str:
+    """The grammar of the texts of a grammar with some characters in front, and whether forced text is forced tokens."""
+    if forced and not head:
         return grammar
     # Lark text stands for itself; regular expressions and schemas come as a list of one grammar.
     own = json.loads(grammar)["grammars"][0] if grammar.startswith('{"grammars"') else {"lark_grammar": grammar}
-    first = {"name": "head", "lark_grammar": f"start: {json.dumps(head, ensure_ascii=False)} @text"}
+    if not head and (lark := own.get("lark_grammar")):
+        # In its own text, for what else it says there counts in the first grammar only.
+        return _any_tokens(lark)
+    start = f"start: {json.dumps(head, ensure_ascii=False)} @text" if head else "start: @text"
+    first = {"name": "frame", "lark_grammar": start if forced else _any_tokens(start)}
     return json.dumps({"grammars": [first, {**own, "name": "text"}]})
+
+
+def _any_tokens(lark: str) -> str:
+    """A Lark grammar that leaves open in which tokens a forced text is written."""
+    said = re.search(r"^%llguidance\s*(\{[^}]*\})", lark, re.MULTILINE)
+    options = json.dumps({**(json.loads(said[1]) if said else {}), "no_forcing": True})
+    rest = lark if said is None else lark[: said.start()] + lark[said.end() :]
+    return f"%llguidance {options}\n{rest}"
 
 
 def _matcher(grammar: str, reader: LLTokenizer) -> LLMatcher:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import enum
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_origin
 
 from sandlab.errors import BadInput
 
@@ -61,14 +63,17 @@ def compile_grammar(
     lark: str | Path | None = None,
     regex: str | None = None,
     json_schema: object = None,
-    choices: Sequence[str] | None = None,
+    choices: Sequence[str] | type[enum.Enum] | None = None,
 ) -> TextLanguage:
     """The language of a Lark grammar, a regular expression, a JSON schema or a list of choices, checked.
 
     JSON is written without blanks between tokens, and the properties of an object in the order of the schema.
 
-    json_schema   a dictionary, its text or a Path to it, True (any JSON), a pydantic model, or a function, whose
-                  arguments are then the properties of an object
+    json_schema   a dictionary, its text or a Path to it, True (any JSON); a pydantic model or any type that pydantic
+                  reads (a dataclass, a TypedDict, list[Person], Literal["a", "b"]), whose objects have the fields that
+                  are declared and no others unless the model allows extra ones; or a function, whose arguments are then
+                  the properties of an object
+    choices       texts, or an enumeration whose values are texts
     """
     given = [source for source in (lark, regex, json_schema, choices) if source is not None]
     if len(given) != 1:
@@ -84,24 +89,31 @@ def compile_grammar(
     return TextLanguage(_validated("regular expression", _parser().grammar_from_regex(regex)))
 
 
-def _from_choices(choices: Sequence[str]) -> TextLanguage:
-    if isinstance(choices, str) or not choices or not all(isinstance(each, str) and each for each in choices):
+def _from_choices(choices: Sequence[str] | type[enum.Enum]) -> TextLanguage:
+    kind = choices if isinstance(choices, enum.EnumMeta) else None
+    listed = [each.value for each in kind] if kind is not None else choices
+    if isinstance(listed, str) or not listed or not all(isinstance(each, str) and each for each in listed):
         raise BadInput(f"choices are a list of texts that are not empty, got {choices!r}")
-    wanted = "|".join(re.escape(each) for each in dict.fromkeys(choices))
-    return TextLanguage(_validated("list of choices", _parser().grammar_from_regex(wanted)))
+    wanted = "|".join(re.escape(each) for each in dict.fromkeys(listed))
+    return TextLanguage(_validated("list of choices", _parser().grammar_from_regex(wanted)), read=kind)
 
 
 def _from_schema(source: object) -> TextLanguage:
     schema, read = _schema_of(source)
     if schema is False:
         raise BadInput("the JSON schema false has no texts: give one that something satisfies")
-    own = hasattr(source, "model_json_schema")
-    followed, loose = _followed({} if schema is True else _plainer(schema, schema, drop_formats=own))
+    typed = _is_type(source)
+    followed, loose = _followed({} if schema is True else _plainer(schema, schema, typed=typed))
     # Free blanks between tokens would let a model write blanks for ever.
     compact = {"whitespace_flexible": False}
     made = str(_parser().grammar_from_json_schema(json.dumps(followed), overrides=compact))
-    check = _readable(read) if own else _checker(schema) if loose else None
+    check = _readable(read) if typed else _checker(schema) if loose else None
     return TextLanguage(_validated("JSON schema", made), check, read)
+
+
+def _is_type(source: Any) -> bool:
+    """Whether pydantic reads the texts: a model, a class, or what annotations are made of."""
+    return hasattr(source, "model_json_schema") or isinstance(source, type) or get_origin(source) is not None
 
 
 def _readable(read: Callable[[str], object]) -> Callable[[str], bool]:
@@ -119,15 +131,14 @@ def _readable(read: Callable[[str], object]) -> Callable[[str], bool]:
 
 def _schema_of(source: Any) -> tuple[Json, Callable[[str], object]]:
     """The schema as plain data, and how its texts are read."""
-    if hasattr(source, "model_json_schema"):
-        return source.model_json_schema(), source.model_validate_json
-    if inspect.isfunction(source) or inspect.ismethod(source):
-        return _signature(source).model_json_schema(), json.loads
+    if _is_type(source) or inspect.isfunction(source) or inspect.ismethod(source):
+        with _in_a_sentence(source):
+            return _schema_by_pydantic(source)
     if isinstance(source, (Mapping, bool)):
         return source, json.loads
     if not isinstance(source, (str, Path)):
         raise BadInput(
-            f"a JSON schema is a dictionary, text, Path, pydantic model or function, got {type(source).__name__}"
+            f"a JSON schema is a dictionary, text, Path, pydantic model, type or function, got {type(source).__name__}"
         )
     text = _text(source, "JSON schema")
     try:
@@ -139,12 +150,35 @@ def _schema_of(source: Any) -> tuple[Json, Callable[[str], object]]:
     return schema, json.loads
 
 
+@contextmanager
+def _in_a_sentence(source: Any) -> Iterator[None]:
+    """Says in one sentence that there is no pydantic here, or that it has no schema for this."""
+    try:
+        from pydantic import PydanticUserError
+    except ImportError as missing:
+        raise BadInput("types and functions as schemas need pydantic: pip install pydantic") from missing
+    try:
+        yield
+    except (PydanticUserError, NameError) as problem:
+        name = getattr(source, "__name__", repr(source))
+        raise BadInput(f"{name} has no JSON schema: {str(problem).splitlines()[0]}") from None
+
+
+def _schema_by_pydantic(source: Any) -> tuple[Any, Callable[[str], object]]:
+    if hasattr(source, "model_json_schema"):
+        return source.model_json_schema(), source.model_validate_json
+    if not _is_type(source):
+        return _signature(source).model_json_schema(), json.loads
+    from pydantic import TypeAdapter
+
+    adapter = TypeAdapter(source)
+    return adapter.json_schema(), adapter.validate_json
+
+
 def _signature(function: Callable[..., object]) -> Any:
     """A pydantic model of a function's arguments."""
-    try:
-        from pydantic import ConfigDict, create_model
-    except ImportError as missing:
-        raise BadInput("function signatures as schemas need pydantic: pip install pydantic") from missing
+    from pydantic import ConfigDict, create_model
+
     fields: dict[str, Json] = {}
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
@@ -155,23 +189,26 @@ def _signature(function: Callable[..., object]) -> Any:
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _plainer(schema: Json, root: Json, *, drop_formats: bool) -> Json:
+def _plainer(schema: Json, root: Json, *, typed: bool) -> Json:
     """The same schema in words that a parser follows, where there are any; `_followed` leaves the rest out.
 
-    drop_formats   formats that the parser does not know are left out: whoever reads the text checks them
+    typed   the schema of a type: formats that the parser does not know are left out, since whoever reads the text
+            checks them, and properties that are not declared, which reading would drop, are not written
     """
     if isinstance(schema, list):
-        return [_plainer(part, root, drop_formats=drop_formats) for part in schema]
+        return [_plainer(part, root, typed=typed) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     made: dict[str, Json] = {}
     for name, value in schema.items():
         if name in NAMED and isinstance(value, Mapping):  # names of one's own, whatever they are called
-            made[name] = {own: _plainer(part, root, drop_formats=drop_formats) for own, part in value.items()}
+            made[name] = {own: _plainer(part, root, typed=typed) for own, part in value.items()}
         else:
-            made[name] = value if name in DATA else _plainer(value, root, drop_formats=drop_formats)
-    if drop_formats and isinstance(made.get("format"), str) and made["format"] not in FORMATS:
+            made[name] = value if name in DATA else _plainer(value, root, typed=typed)
+    if typed and isinstance(made.get("format"), str) and made["format"] not in FORMATS:
         del made["format"]
+    if typed and made.get("type") == "object" and "properties" in made:
+        made.setdefault("additionalProperties", False)
     if not any(name in made for name in ELSEWHERE):
         for name, plain in (("unevaluatedProperties", "additionalProperties"), ("unevaluatedItems", "items")):
             if name in made:
