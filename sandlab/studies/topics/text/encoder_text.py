@@ -34,8 +34,8 @@ from sandlab.studies.topics import encoder_topics as made_up
 from sandlab.studies.topics._encoders import ENCODERS, SHARES, Corpus, corpus, world
 from sandlab.worlds.topics.text import TopicText, read_documents
 
-TRAINING = Training(1500, 32, 3e-3, warmup=75, evals=4, eval_examples=64, precision="tf32")
-BRIEF = replace(TRAINING, steps=600, batch_size=16)
+TRAINING = Training(1500, 16, 3e-3, warmup=75, evals=4, eval_examples=64, precision="tf32")
+BRIEF = replace(TRAINING, steps=600)
 
 
 @dataclass(frozen=True)
