@@ -32,7 +32,7 @@ from sandlab.lenses.diffusions.kernels import ou_kl, sampled_kl
 from sandlab.lenses.diffusions.mixing import blocking_bound, massart_cap
 from sandlab.studies.claims import Ratio, Slope
 from sandlab.studies.diffusions import _shared as shared
-from sandlab.studies.study import Lab, Study
+from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.diffusions.contrast import GaussianContrast, StationaryContrast
 from sandlab.worlds.diffusions.pairs import ContrastivePairs, Pairs, make_pairs
 from sandlab.worlds.diffusions.potentials import Quadratic
@@ -238,6 +238,14 @@ def at_long_intervals_pairs_count(results: Results) -> np.ndarray:
     Mean gap at η = 3 divided by that at η = 1, averaged over T; jackknife over seeds.
     """
     return shared.pseudo_ratios(gap_ratio, results.gap[:, [5, 4]])
+
+
+@study.table
+def exponents(results: Results) -> Rows:
+    """Exponent of T in the mean KL over seeds, for every dimension."""
+    means = np.log(results.kl.mean(-1))
+    fitted = [np.polyfit(np.log(results.times), row, 1)[0] for row in means]
+    return [{"d": d, "exponent of T": float(slope)} for d, slope in zip(results.dimensions, fitted)]
 
 
 @study.figure
