@@ -14,6 +14,11 @@ keeps the 100 topics and the three thresholds. Where a text lacks some of the ni
 topics stand for them.
 
 Table 2.5 is asked here: same-topic pairs against the pairs that occur together most often. The null does not train.
+
+**What was learnt** (quick). Nine articles of fifty words suffice for embeddings to hold the topics (the nine words
+form three blocks), but are learnt by heart: attention goes to what identifies an article, and is lower within topics
+than between them; words that occur together in most articles are the most alike of all. What Tables 2.3 and 2.5 say
+about attention needs a real text.
 """
 
 from __future__ import annotations
@@ -209,7 +214,12 @@ def frequent_pairs_attend_more(results: Results) -> np.ndarray:
     return (results.found.pairs[..., 2] - results.found.pairs[..., 0]).min(1)
 
 
-@study.claim(Mean(above=0.0), at="Figure 2.3", paper="three blocks")
+@study.claim(
+    Mean(above=0.1),
+    at="Figure 2.3",
+    paper="three blocks",
+    note="the bound is ours, chosen with quick results and the null at hand",
+)
 def nine_words(results: Results) -> np.ndarray:
     """Three words of each of three topics form three blocks.
 
@@ -232,4 +242,6 @@ def words(results: Results) -> Figure:
 
 @study.figure
 def ratios(results: Results) -> Figure:
-    return made_up.ratios(results.found)
+    figure = made_up.ratios(results.found)
+    figure.suptitle("Embeddings and attention within topics and between them", x=0.01, ha="left", fontsize=11)
+    return figure
