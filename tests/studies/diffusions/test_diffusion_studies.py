@@ -14,7 +14,6 @@ from sandlab.studies.diffusions import (
     interval_sweep,
     lemma_audit,
     log_cosh,
-    network_gap,
     ou_dimensions,
     ou_kernel,
     path_length,
@@ -63,28 +62,6 @@ def test_claims_of_the_length_study() -> None:
     good = path_length.Results(*sizes, kl, gap, np.full(4, 9.0))
     level = np.array([1, 3, 3, 3, 3, 3.0])[:, None] * NOISE.uniform(0.98, 1.02, (4, 6, 12))
     check(path_length.study, good, replace(good, kl=NOISE.uniform(0.98, 1.02, (2, 4, 12)), gap=level))
-
-
-def test_claims_of_the_gap_of_networks() -> None:
-    times, etas = network_gap.QUICK.times, network_gap.QUICK.etas
-    fall = np.array(times)[:, None] ** -0.6 * NOISE.uniform(0.95, 1.05, (2, 4, 8))
-    good = network_gap.Results(times, etas, fall * np.array([1, 3.0])[:, None, None], fall)
-    flat = NOISE.uniform(0.95, 1.05, (2, 4, 8)) * np.array([1, 20.0])[:, None, None]
-    check(network_gap.study, good, replace(good, gap=flat))
-
-
-def test_the_rule_for_positives_has_the_moments_of_the_process() -> None:
-    x, later, mass = network_gap.positives(0.5)
-    assert mass.sum() == pytest.approx(1)
-    assert mass @ (x * later)[:, 0] == pytest.approx(np.exp(-0.5), abs=1e-12)
-    assert mass @ later[:, 0] ** 2 == pytest.approx(1, abs=1e-12)
-
-
-def test_a_small_run_of_the_gap_of_networks() -> None:
-    brief = replace(network_gap.QUICK.training, steps=20, batch_size=16)
-    small = replace(network_gap.QUICK, times=(20.0, 40.0), training=brief, seeds=2)
-    found = network_gap.study.run(small, LAB, "quick").results
-    assert found.gap.shape == (2, 2, 2) and 0 < found.risk.min() < found.risk.max() < 0.5
 
 
 def test_claims_of_the_networks() -> None:
