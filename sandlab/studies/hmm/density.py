@@ -3,7 +3,7 @@
 Given one x₁, x₂ is a mixture of unit Gaussians. Hermite moments along a direction and Prony's method give its centres,
 values of the density at k points the transitions (Theorem 9). With exact moments the recovery is exact; with sampled
 ones (k = 2) the error falls with the number of draws. Of twenty directions that with the best conditioned Hankel matrix
-is used.
+is used; with sampled moments the first million draws choose it.
 
 The null has the moments and densities of another model.
 """
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from sandlab import figures
 from sandlab.learning.hmm.density_recovery import (
+    HermiteMoments,
     exact_moments,
     hankel_condition,
     mixture_from_moments,
@@ -29,6 +30,9 @@ from sandlab.studies.hmm import _shared as shared
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.hmm.instances import make_ghmm, named_hmm, random_ghmm
 from sandlab.worlds.hmm.models import GaussianHMM
+
+CHUNK = 1_000_000
+"""Draws that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -101,22 +105,20 @@ def sampled_recovery(job: Job) -> float:
     assert isinstance(truth, GaussianHMM)
     source = stretched(2, 2, 77) if job.settings.other else truth
     weights = (source.T @ source.posterior(np.zeros((1, 2))).T)[:, 0]
-    total, left = [], job.size
-    looks = directions(2, np.random.default_rng(0))
+    looks, parts, left = directions(2, np.random.default_rng(0)), [], job.size
     while left:
-        count = min(left, 1_000_000)
+        count = min(left, CHUNK)
         x = source.M[:, rng.choice(2, size=count, p=weights)].T + rng.normal(size=(count, 2))
-        total.append((count, [sampled_moments(x, direction, 2) for direction in looks]))
+        found = [sampled_moments(x, direction, 2) for direction in looks]
+        best = min(range(len(looks)), key=lambda index: hankel_condition(found[index]))
+        looks = looks[best : best + 1]  # the first draws choose the direction
+        parts.append((count, found[best]))
         left -= count
-    moments = [
-        replace(
-            total[0][1][index],
-            direct=np.sum([count * part[index].direct for count, part in total], axis=0) / job.size,
-            mixed=np.sum([count * part[index].mixed for count, part in total], axis=0) / job.size,
-        )
-        for index in range(len(looks))
-    ]
-    centres = mixture_from_moments(min(moments, key=hankel_condition))[1]
+    moments = HermiteMoments(
+        np.sum([count * part.direct for count, part in parts], axis=0) / job.size,
+        np.sum([count * part.mixed for count, part in parts], axis=0) / job.size,
+    )
+    centres = mixture_from_moments(moments)[1]
     return parameter_error(truth, centres, truth.T).means_frobenius
 
 

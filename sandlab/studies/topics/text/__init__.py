@@ -1,0 +1,1 @@
+"""Topics in encoders of natural language."""

@@ -1,0 +1,53 @@
+"""The study of topics in an encoder of natural language: claims on made-up reports, and a small run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from claim_cases import check
+from stand_in import LAB
+
+from sandlab.studies.topics import encoder_topics
+from sandlab.studies.topics.text.encoder_text import QUICK, Results, digest, experiment, study
+from sandlab.worlds.topics.text import read_documents
+
+
+def results(same: float, several: float, slope: float, untrained: float, together: float) -> Results:
+    """Averages over pairs of one topic against 1 over pairs of two; `together`: how frequent pairs differ."""
+    noise = 1 + 1e-3 * np.random.default_rng(0).normal(size=(4, 2, 3, 3, 2))
+    means = np.ones((2, 3, 3, 2))
+    means[0, ..., 0], means[1, ..., 0] = same, several
+    means[0, :, 2, 0] += slope * np.arange(3)
+    control = np.ones((4, 2, 3, 3, 2))
+    control[..., 0] = untrained
+    control[..., 0, :] = 0.001  # cosines of random embeddings are near zero
+    pairs = np.array([1.0, 1.0, 1 + together, 1 - together]) * noise[:, 0, :, :1, 0]
+    nine = np.where(np.eye(3).repeat(3, 0).repeat(3, 1) > 0, same, 1.0) + 0.001 * np.arange(4)[:, None, None]
+    reports = {"trained": means * noise, "untrained": control}
+    found = encoder_topics.Results(
+        reports, pairs, np.ones(3, int), nine, tuple("abcdefghi"), float("nan"), np.arange(4.0)
+    )
+    return Results(found, "0")
+
+
+def test_every_claim_can_hold_and_can_fail() -> None:
+    good = results(1.5, 1.2, -0.05, 1.0, 0.3)
+    check(study, good, results(0.9, 1.2, 0.05, 1.0, -0.3), results(1.5, 1.2, -0.05, 1.3, 0.3))
+
+
+def test_a_text_goes_through_the_whole_protocol(tmp_path: Path) -> None:
+    text = "\n".join(f"= Title {number} =\n{part}" for number, part in enumerate(read_documents() * 2))
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    brief = replace(QUICK.training, steps=3, batch_size=4, warmup=0)
+    small = replace(QUICK, path=str(tmp_path), layers=1, heads=2, width=8, training=brief, seeds=2, read=10)
+    outcome = study.run(small, LAB, "quick")
+    assert outcome.results.found.names[:3] == ("frog", "toad", "lizard")
+    assert outcome.results.found.pairs.shape == (2, 3, 4)
+    assert set(outcome.figures) == {"words", "ratios"} and outcome.results.digest == digest(str(tmp_path)) != digest("")
+
+
+def test_without_a_path_the_encoder_reads_the_articles_of_the_laboratory() -> None:
+    source = experiment(QUICK).world
+    assert {"mozart", "algebra", "lizard"} <= set(source.letters)
