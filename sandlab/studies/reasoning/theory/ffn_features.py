@@ -50,7 +50,7 @@ class Settings:
 
 SINGLE = FeatureTraining("C6", threshold=1.0, neurons=12, phases=((5.0, 10_000),))
 BALANCED = FeatureTraining("S3", threshold=0.5, neurons=12, phases=((3.0, 5000), (200.0, 25_000)))
-QUICK = Settings(replace(SINGLE, action="C4", neurons=8), BALANCED, 8)
+QUICK = Settings(replace(SINGLE, action="C4", neurons=8), BALANCED, 4)
 
 study = Study(
     "reasoning/ffn-features",
