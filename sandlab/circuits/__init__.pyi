@@ -90,6 +90,8 @@ from sandlab.circuits.expressivity.parity import parity_state_space as parity_st
 from sandlab.circuits.expressivity.raspl import RaspL as RaspL
 from sandlab.circuits.expressivity.raspl_compiler import compile_raspl as compile_raspl
 from sandlab.circuits.expressivity.raspl_compiler import run_compiled_raspl as run_compiled_raspl
+from sandlab.circuits.expressivity.raspl_examples import RASPL_EXAMPLES as RASPL_EXAMPLES
+from sandlab.circuits.expressivity.raspl_examples import raspl_example as raspl_example
 from sandlab.circuits.expressivity.raspl_programs import raspl_program as raspl_program
 from sandlab.circuits.flip_flop.memory import flip_flop_parser as flip_flop_parser
 from sandlab.circuits.flip_flop.memory import flip_flop_transformer as flip_flop_transformer
@@ -181,6 +183,7 @@ __all__ = [
     "MethodReport",
     "Network",
     "PrecisionSweep",
+    "RASPL_EXAMPLES",
     "RaspL",
     "SemidirectProgram",
     "SharedMatrix",
@@ -278,6 +281,7 @@ __all__ = [
     "random_balanced_scores",
     "random_layer",
     "random_transformer",
+    "raspl_example",
     "raspl_program",
     "reading_paths",
     "repeated_squaring",

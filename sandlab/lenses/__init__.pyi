@@ -78,6 +78,9 @@ from sandlab.lenses.distillation.one_step import parity_gradient as parity_gradi
 from sandlab.lenses.distillation.one_step import progressive_samples as progressive_samples
 from sandlab.lenses.distillation.one_step import query_lower_bound as query_lower_bound
 from sandlab.lenses.distillation.one_step import teacher_samples as teacher_samples
+from sandlab.lenses.distillation.sample_bounds import corollary_samples as corollary_samples
+from sandlab.lenses.distillation.sample_bounds import informal_samples as informal_samples
+from sandlab.lenses.distillation.sample_bounds import sample_bounds as sample_bounds
 from sandlab.lenses.dyck.balance import BalanceReport as BalanceReport
 from sandlab.lenses.dyck.balance import balance_gap as balance_gap
 from sandlab.lenses.dyck.balance import balance_report as balance_report
@@ -361,6 +364,7 @@ from sandlab.lenses.reasoning.features import initial_statistics as initial_stat
 from sandlab.lenses.reasoning.features import order_agreement as order_agreement
 from sandlab.lenses.reasoning.features import phase_times as phase_times
 from sandlab.lenses.reasoning.features import retrieval_growth as retrieval_growth
+from sandlab.lenses.reasoning.features import shape_tolerances as shape_tolerances
 from sandlab.lenses.reasoning.horizon import chain_logits as chain_logits
 from sandlab.lenses.reasoning.horizon import dilution_bounds as dilution_bounds
 from sandlab.lenses.reasoning.horizon import length_horizon as length_horizon
@@ -577,6 +581,7 @@ __all__ = [
     "contrast_constant",
     "contribution",
     "cooccurrence_pairs",
+    "corollary_samples",
     "correct_states",
     "cosines",
     "count_accuracy",
@@ -672,6 +677,7 @@ __all__ = [
     "in_region",
     "induction_circuit_error",
     "induction_match",
+    "informal_samples",
     "information_increase",
     "initial_statistics",
     "jacobian_nullity",
@@ -797,12 +803,14 @@ __all__ = [
     "row_entropy_errors",
     "same_predictor",
     "same_token_successor",
+    "sample_bounds",
     "sampled_kl",
     "score_form_error",
     "score_gradient",
     "second_factor_finite",
     "second_layer_bounds",
     "seen_drift",
+    "shape_tolerances",
     "sharpened_attention",
     "sharpness_error",
     "sharpness_gap",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sandlab.circuits.reasoning.ideal import ValueFeatures
 from sandlab.errors import integer, number
-from sandlab.models.reasoning.smooth_relu import smooth_relu, smooth_relu_slope
+from sandlab.models.reasoning.smooth_relu import modified_smooth_relu, smooth_relu, smooth_relu_slope
 from sandlab.random import rng
 from sandlab.worlds.reasoning.actions import as_action
 
@@ -33,6 +33,7 @@ class FeatureTraining:
     action       of the task; vocab: d; clip_factor: B = C_B log d; power, threshold: q and ϱ
     neurons      m per class
     init_std     σ_0; bias: μ. The asymptotic choices are not small at laptop d, so both are given
+    slope        ϖ of the modified smooth ReLU (Assumption B.2), which ends at −B; 0: the plain one
     phases       pairs (learning rate, steps), one after another
     snapshots    how often the weights are kept
     """
@@ -45,6 +46,7 @@ class FeatureTraining:
     neurons: int = 12
     init_std: float = 0.02
     bias: float = 0.05
+    slope: float = 0.0
     phases: tuple[tuple[float, int], ...] = ((5.0, 10_000),)
     snapshots: int = 50
     seed: int = 0
@@ -52,6 +54,7 @@ class FeatureTraining:
     def __post_init__(self) -> None:
         integer("neurons", self.neurons, low=1)
         number("init_std", self.init_std, low=0.0)
+        number("slope", self.slope, low=0.0)
 
     @property
     def clip(self) -> float:
@@ -136,13 +139,23 @@ def _feature_push(
 ) -> tuple[Tensor, Float[Tensor, "class action value"], Float[Tensor, "class neuron action value"]]:
     """V(φ), the predicted probabilities, and ξ·sReLU′ averaged over all pairs (g, y)."""
     pair = (on_action.unsqueeze(-1) + on_value.unsqueeze(-2)) / 2
-    whole = smooth_relu(pair + plan.bias, plan.power, plan.threshold).sum(1)
+    active, gain = _activation(plan, pair + plan.bias)
+    whole = active.sum(1)
     logits = whole.clamp(max=plan.clip)
     rest = logits.new_full((1, *logits.shape[1:]), math.log(plan.vocab - len(logits)))
     probs = (logits - torch.cat([logits, rest]).logsumexp(0)).exp()
     # No gradient passes where a logit is cut.
     error = torch.where(whole < plan.clip, right.double() - probs, 0.0) / right[0].numel()
-    return pair, probs, error.unsqueeze(1) * smooth_relu_slope(pair + plan.bias, plan.power, plan.threshold)
+    return pair, probs, error.unsqueeze(1) * gain
+
+
+def _activation(plan: FeatureTraining, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The (modified) smooth ReLU of the plan, and its derivative."""
+    plain, gain = smooth_relu(x, plan.power, plan.threshold), smooth_relu_slope(x, plan.power, plan.threshold)
+    if not plan.slope:
+        return plain, gain
+    below = torch.where(x > -plan.clip, x.clamp(-plan.slope, 0.0), 0.0)
+    return modified_smooth_relu(x, plan.power, plan.threshold, plan.slope, plan.clip), gain + below
 
 
 class _FeatureLog:

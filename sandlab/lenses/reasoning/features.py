@@ -28,6 +28,7 @@ __all__ = [
     "order_agreement",
     "phase_times",
     "retrieval_growth",
+    "shape_tolerances",
 ]
 
 
@@ -148,27 +149,70 @@ def order_agreement(descent: FeatureDescent, action: str | GroupAction) -> float
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """Hitting times of every feature of Σ*, in its order: growth T¹ (V ≥ d^0.1 μ), T^{2,1} (V ≥ ½ log d), T^{2,2}.
+    """Hitting times of every feature of Σ*, in its order; NaN: never.
 
-    T^{2,2} is the first step with 1 − logit ≤ d^{−1/2} on the feature; NaN: never.
+    taken_off   T¹: V ≥ d^0.1 μ
+    reached     T^{2,1}: V ≥ ½ log d
+    converged   T^{2,2}: 1 − logit ≤ d^{−1/2} on the feature
+    shaped      T^{2,3}: first kept step at which the feature has its shape (`feature_shape`); NaN without a plan
     """
 
     order: list[tuple[int, int, int]]
     taken_off: np.ndarray
     reached: np.ndarray
     converged: np.ndarray
+    shaped: np.ndarray
+
+    @property
+    def done(self) -> float:
+        """T_{1,1}: when the last feature of Σ* has its shape; NaN where one never has."""
+        return float(np.max(self.shaped))
+
+
+def shape_tolerances(plan: FeatureTraining) -> tuple[float, float]:
+    """δ₁ = d^0.1 μ and δ₂ = (|Y|² d ϖ/λ)^{1/(q−1)} of T^{2,3}, with λ the least 1 − logit.
+
+    The slope ϖ is the plan's, or where it has none the largest that the theory allows, λ/d^{q/3}.
+
+    Source: Huang et al. 2025, section B.1.2, Assumption B.2.
+    """
+    d, n = plan.vocab, as_action(plan.action).values
+    least = (d - 1) / (math.exp(plan.clip) + d - 1)
+    slope = plan.slope or least / d ** (plan.power / 3)
+    return d**0.1 * plan.bias, (n**2 * d * slope / least) ** (1 / (plan.power - 1))
 
 
 @register("lenses")
-def phase_times(descent: FeatureDescent, action: str | GroupAction) -> PhaseTimes:
-    """When each feature of the predicted order takes off, reaches ½ log d, and is certain (section B.1.2)."""
+def phase_times(
+    descent: FeatureDescent,
+    action: str | GroupAction,
+    plan: FeatureTraining | None = None,
+    tolerances: tuple[float, float] | None = None,
+) -> PhaseTimes:
+    """When each feature of the predicted order takes off, reaches ½ log d, is certain, and has its final shape.
+
+    plan         the descent's, for the shape: its clip B, and the tolerances (δ₁, δ₂) unless they are given
+
+    Source: Huang et al. 2025, section B.1.2, Definition C.9.
+    """
     order = curriculum_order(descent.initial, action)
     off, high = (hitting_times(each, action) for each in (descent.taken_off, descent.reached))
     sure = np.where(descent.converged >= 0, descent.converged.astype(float), np.nan)
     inside = _fibers(action).numpy().astype(bool)
     certain = [float(np.max(sure[j, inside[j, y], y])) for j, _, y in order]
-    picked = [np.array([times[j, r, y] for j, r, y in order]) for times in (off, high)]
-    return PhaseTimes(order, picked[0], picked[1], np.array(certain))
+    shaped = np.full_like(off, np.nan) if plan is None else _shape_times(descent, plan, tolerances)
+    picked = [np.array([times[j, r, y] for j, r, y in order]) for times in (off, high, shaped)]
+    return PhaseTimes(order, picked[0], picked[1], np.array(certain), picked[2])
+
+
+def _shape_times(
+    descent: FeatureDescent, plan: FeatureTraining, tolerances: tuple[float, float] | None
+) -> Float[np.ndarray, "class neuron value"]:
+    """The first kept step at which each neuron has the shape of each feature; NaN: never."""
+    first, second = shape_tolerances(plan) if tolerances is None else tolerances
+    kept = [ValueFeatures(*map(torch.as_tensor, pair)) for pair in zip(descent.kept_actions, descent.kept_values)]
+    shaped = np.stack([feature_shape(each, plan.action, plan.clip, first, second).numpy() for each in kept])
+    return np.where(shaped.any(0), descent.kept_steps[shaped.argmax(0)].astype(float), np.nan)
 
 
 @register("lenses")
@@ -176,6 +220,8 @@ def feature_shape(
     features: ValueFeatures, action: str | GroupAction, clip: float, first: float, second: float
 ) -> Bool[Tensor, "class neuron value"]:
     """F_ψ(δ₁, δ₂): V = B ± δ₁; |V| ≤ δ₂ sharing one part; V ≤ −B + δ₁ sharing none; |V(g) − C_α V(y)| ≤ 2δ₂.
+
+    And no second neuron of the class has the feature: V ≤ δ₁ on the same combination (Σ^{†,3}).
 
     Source: Huang et al. 2025, Definitions B.4 and C.6.
     """
@@ -191,7 +237,13 @@ def feature_shape(
     fiber = inside.double()
     on_action = torch.einsum("jrg,jyg->jry", features.actions, fiber) / fiber.sum(-1).unsqueeze(1)
     balanced = (on_action - given.imbalance * features.values).abs() <= 2 * second
-    return right & cancelled & opposite & balanced
+    return right & cancelled & opposite & balanced & (_rivals(strength) <= first)
+
+
+def _rivals(strength: Float[Tensor, "class neuron value"]) -> Float[Tensor, "class neuron value"]:
+    """The largest V of the same feature among the other neurons of its class; −∞ where there is none."""
+    own = torch.eye(strength.shape[1], dtype=torch.bool)
+    return torch.where(own.unsqueeze(-1), -torch.inf, strength.unsqueeze(1)).amax(2)
 
 
 def initial_statistics(plan: FeatureTraining, descent: FeatureDescent) -> dict[str, float]:

@@ -10,6 +10,11 @@ four others, because they separate teacher and student within minutes; the seeds
 0 to 3, the differences to labels were inconclusive, so that the preset has eight others). The teachers stop
 4000 steps after the last of them has learnt: a teacher inside its transition would be no final teacher. Full: the
 source's d = 100, 50 000 and 100 units, batch 1, 20 million steps.
+
+**What was learnt** (quick, 2026-11-16). Seven of eight teachers learn within the 60 000 steps they may take, after
+24 500 to 51 500; the eighth has not begun, and its students count as failures. Of the seven progressive students five
+reach 0.99, the others 0.95 and 0.89; one student of the labels, and with it the one-shot student, learns by itself
+after 36 000. Means lie above the bounds (0.32 above labels and above one-shot), their intervals do not.
 """
 
 from __future__ import annotations

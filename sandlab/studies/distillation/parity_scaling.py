@@ -3,6 +3,10 @@
 Perceptrons of several widths (d = 40, k = 6, batch 8, rate 0.1; full: the source's (100, 6) at batch 1), and in the
 full preset two-layer transformers with more and more heads: heads of width 8, of a stream of width 256, and of width
 256 averaged. The source's list of widths is not given; ours stands in the settings.
+
+**What was learnt** (quick, 2026-11-16). 40 000 steps separate 1000 units, of which five of six seeds learn, from 200
+and from 50, of which none does; these two tie, so that the order of all three is inconclusive. (50 units take about
+190 000 steps.)
 """
 
 from __future__ import annotations

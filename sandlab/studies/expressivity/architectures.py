@@ -10,6 +10,11 @@ and a hybrid of one state-space and one attention layer, all trained alike. Copy
 answers, parity and S₅ at every position. Quick: recall and S₅ alone, words of twelve letters, 800 batches. Full: all
 four tasks, longer, with 4000 batches of 64.
 
+**What was learnt** (quick, 2026-11-16). With one attention layer the hybrid recalls everything, but it does not do
+both: on S₅ it reaches 0.88, behind the state-space model (0.91), the transformer (0.976) and the RNN (0.985), and not
+within the 5 % of the best family that the specification asks for. On four pairs the state-space model recalls as well
+as attention: the state need not grow at this size.
+
 **In the figure.** Final accuracy of each family on each task; points are seeds.
 """
 

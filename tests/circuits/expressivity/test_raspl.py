@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ import sandlab as sl
 from sandlab.circuits.expressivity.crasp import all_words
 from sandlab.circuits.expressivity.raspl import RaspL
 from sandlab.circuits.expressivity.raspl_compiler import compile_raspl, run_compiled_raspl
+from sandlab.circuits.expressivity.raspl_examples import RASPL_EXAMPLES, raspl_example
 from sandlab.circuits.expressivity.raspl_programs import raspl_program
 from sandlab.errors import BadInput
 from sandlab.worlds.expressivity.program_tasks import TASKS, ProgramTask
@@ -52,22 +55,26 @@ def test_means_are_interpreted() -> None:
 
 
 PROGRAMS = {
-    "previous token": 'answer = aggr(select(indices, indices - 1, "=="), tokens, "max")',
-    "first token": 'answer = aggr(select(indices, 0, "=="), tokens, "min")',
-    "smallest so far": 'answer = aggr(select(indices, 0, ">="), tokens, "min")',
-    "how often so far": 'answer = sel_width(select(tokens, tokens, "=="))',
-    "last place of an equal token": (
-        'answer = aggr(select(tokens, tokens, "==") and select(indices, indices, "<"), indices, "max")'
-    ),
-    "run of equal tokens": """
-before = aggr(select(indices, indices - 1, "=="), tokens, "max")
-new = before != tokens or indices == 0
-start = aggr(select(new, 1, "=="), indices, "max")
-answer = sel_width(select(indices, start, ">="))
-""",
+    **RASPL_EXAMPLES,
     "odd minus": "answer = where(tokens == 1, 3 - tokens, tokens * 2 // 1 % 3)",
     "default": 'answer = aggr(select(tokens, 7, "=="), tokens + 5, "max") + 1',
 }
+
+MEANINGS = {
+    "previous": lambda word, i: word[i - 1] if i else 0,
+    "first": lambda word, i: word[0],
+    "smallest": lambda word, i: min(word[: i + 1]),
+    "count-so-far": lambda word, i: word[: i + 1].count(word[i]),
+    "count-run": lambda word, i: len(list(itertools.takewhile(lambda x: x == word[i], reversed(word[: i + 1])))),
+    "last-equal": lambda word, i: max((j for j in range(i) if word[j] == word[i]), default=0),
+}
+
+
+@pytest.mark.parametrize("name", RASPL_EXAMPLES)
+def test_each_example_says_what_its_name_says_of_every_word(name: str) -> None:
+    program, words = raspl_example(name), all_words(3, 6)
+    wanted = [[MEANINGS[name](word, i) for i in range(len(word))] for word in words.tolist()]
+    assert program.legal and np.array_equal(program.run(words), wanted)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

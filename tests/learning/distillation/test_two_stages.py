@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 
+from sandlab.errors import BadInput
 from sandlab.learning.distillation.two_stages import (
     TheoryWeights,
     every_sign,
@@ -17,6 +18,7 @@ from sandlab.learning.distillation.two_stages import (
     second_stage,
 )
 from sandlab.lenses.distillation import one_step
+from sandlab.lenses.distillation.sample_bounds import informal_samples, sample_bounds
 from sandlab.random import rng
 
 
@@ -115,3 +117,22 @@ def test_bounds_grow_as_stated() -> None:
     assert one_step.progressive_samples(100, 6, 100) < one_step.teacher_samples(100, 6) / 10
     assert one_step.oneshot_samples(100, 6, 100) == 100**4 / 100
     assert one_step.query_lower_bound(100, 6, 100, 0.1) == pytest.approx(0.5 * math.comb(100, 6) * 0.1 * 0.01 / 100)
+
+
+def test_bounds_side_by_side_have_the_printed_powers_of_the_dimension() -> None:
+    """Slopes of log samples against log d, read off between two large d (k = 6, c = 2)."""
+    low, high = sample_bounds(10**5, 6), sample_bounds(10**6, 6)
+    slopes = {name: math.log10(high[name] / low[name]) for name in low}
+    assert slopes == pytest.approx(
+        {
+            "teacher (Lemma 65)": 5.0,
+            "progressive (Theorem 23)": 2.0,
+            "progressive (Theorem 22)": 2.0,
+            "one-shot at least (Theorem 23)": 4.0,
+            "Corollary 5": 6 + 7 / 3,
+        },
+        abs=0.1,
+    )
+    assert informal_samples(10, 3, 0.5) == 8 * 100 / 0.25 + 27
+    with pytest.raises(BadInput):
+        sample_bounds(4, 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from sandlab import rng
-from sandlab.circuits.reasoning.ideal import ideal_lego_transformer
+from sandlab.circuits.reasoning.ideal import ValueFeatures, ideal_features, ideal_lego_transformer
 from sandlab.decoding.reasoning.rollout import cot_rollout
 from sandlab.learning.experiment import Training
 from sandlab.learning.population import Population
@@ -33,10 +34,13 @@ from sandlab.lenses.reasoning.features import (
     order_agreement,
     phase_times,
     retrieval_growth,
+    shape_tolerances,
 )
 from sandlab.models.base import build, seeded
 from sandlab.models.reasoning.lego import LegoConfig
+from sandlab.models.reasoning.smooth_relu import modified_smooth_relu
 from sandlab.models.reasoning.theory import LegoTheoryTransformer
+from sandlab.worlds.reasoning.actions import named_action
 from sandlab.worlds.reasoning.lego import Lego
 
 WORLD = Lego("C3", variables=12, length=5)
@@ -94,11 +98,77 @@ def test_features_emerge_one_per_neuron_and_sums_are_conserved():
 
 
 def test_the_ideal_features_have_the_shape_that_the_theory_proves():
-    from sandlab.circuits.reasoning.ideal import ideal_features
-
     for name in ("C4", "S3"):
         found = feature_shape(ideal_features(name, 5.0), name, 5.0, 1e-9, 1e-9)
         assert found.sum() == found.shape[0] ** 2 and bool((found.sum(1) == 1).all())
+
+
+def test_the_shape_is_the_conjunction_of_its_conditions_pair_by_pair():
+    """Loops over every combination; neurons near the ideal ones, with one thing spoilt at a time."""
+    clip, first, second, action = 5.0, 0.3, 0.4, named_action("S3")
+    ideal, draws = ideal_features(action, clip), rng(0)
+    kinds = set()
+    for trial in range(60):
+        noise = [0.15 * torch.randn(part.shape, generator=draws) for part in (ideal.actions, ideal.values)]
+        actions, values = ideal.actions + noise[0], ideal.values + noise[1]
+        if trial % 3 == 0:  # another neuron of the class learns a feature too
+            actions[0, 1], values[0, 1] = actions[0, 0], values[0, 0]
+        found = feature_shape(ValueFeatures(actions, values), action, clip, first, second)
+        for j, r, y in itertools.product(range(3), range(3), range(3)):
+            whole = [float(actions[j, s, action.fiber(j, y)].mean() + values[j, s, y]) / 2 for s in range(3)]
+            fine = abs(whole[r] - clip) <= first
+            for g, z in itertools.product(range(6), range(3)):
+                pair = float(actions[j, r, g] + values[j, r, z]) / 2
+                shared = int(g in action.fiber(j, y)) + int(z == y)
+                fine &= shared != 1 or abs(pair) <= second
+                fine &= shared != 0 or pair <= -clip + first
+            on_action = float(actions[j, r, action.fiber(j, y)].mean())
+            fine &= abs(on_action - 1.25 * float(values[j, r, y])) <= 2 * second
+            alone = all(whole[s] <= first for s in range(3) if s != r)
+            assert bool(found[j, r, y]) == (fine and alone)
+            kinds.add((fine, alone))
+    assert {(True, True), (True, False), (False, True)} <= kinds
+
+
+def test_the_last_phase_is_the_first_kept_step_with_the_shape():
+    plan = FeatureTraining("C3", neurons=6, phases=((5.0, 4000),), snapshots=20)
+    descent = train_features(plan)
+    tolerances = (0.5 * plan.clip, 0.5 * plan.clip)
+    times = phase_times(descent, "C3", plan, tolerances)
+    kept = list(zip(descent.kept_steps, descent.kept_actions, descent.kept_values))
+    for place, (j, r, y) in enumerate(times.order):
+        shaped = [
+            step
+            for step, actions, values in kept
+            if feature_shape(ValueFeatures(torch.tensor(actions), torch.tensor(values)), "C3", plan.clip, *tolerances)[
+                j, r, y
+            ]
+        ]
+        assert times.shaped[place] == (shaped[0] if shaped else pytest.approx(math.nan, nan_ok=True))
+    known = np.isfinite(times.shaped)
+    assert known.sum() >= 3 and (times.shaped[known] >= times.reached[known]).all()
+    assert math.isnan(times.done) or times.done == times.shaped.max()
+    assert np.isnan(phase_times(descent, "C3").shaped).all()
+
+
+def test_tolerances_of_the_shape_are_the_printed_ones():
+    plan = FeatureTraining("C6", slope=1e-6)
+    least = 199 / (200**2 + 199)
+    assert shape_tolerances(plan) == pytest.approx((200**0.1 * 0.05, (36 * 200 * 1e-6 / least) ** (1 / 3)))
+
+
+def test_the_negative_slope_descends_the_loss_of_the_modified_smooth_relu():
+    plan = FeatureTraining("C3", neurons=4, slope=0.05, init_std=1.0, bias=0.0, phases=((0.3, 1),), snapshots=1)
+    descent = train_features(plan)
+    weights = [part.clone().requires_grad_() for part in (descent.initial.actions, descent.initial.values)]
+    inner = (weights[0].unsqueeze(-1) + weights[1].unsqueeze(-2)) / 2
+    logits = modified_smooth_relu(inner, 4, 1.0, 0.05, plan.clip).sum(1).clamp(max=plan.clip)
+    padded = torch.cat([logits, torch.zeros(197, 3, 3, dtype=torch.float64)])
+    table = torch.as_tensor(named_action("C3").array).unsqueeze(0)
+    loss = -padded.log_softmax(0).gather(0, table).mean()
+    for start, gradient, end in zip(weights, torch.autograd.grad(loss, weights), vars(descent.final).values()):
+        assert torch.allclose(start.detach() - 0.3 * gradient, end, atol=1e-12)
+    assert (inner < 0).any() and descent.drift < 1e-12
 
 
 def test_slot_4_learns_to_copy_the_produced_variable():
