@@ -234,7 +234,7 @@ def test_forced_text_is_written_in_the_tokenizer_s_own_tokens_and_otherwise_in_a
     assert all(list(each.tokens[: len(own)]) == own for each in fast)
     assert all(each.valid and list(each.tokens[: len(own)]) != own for each in slow)
     assert all("own tokens" in each.law for each in fast) and not any("own tokens" in each.law for each in slow)
-    assert all(some.counters["forced"] > other.counters["forced"] for some, other in zip(fast, slow))
+    assert sum(each.counters["forced"] for each in slow) < sum(each.counters["forced"] for each in fast)
 
 
 # -- the library's own samplers ----------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class Session:
         """The same, but a prefix that this row has asked about before costs no query while memory lasts."""
         return self._recall("law", rows, self.next_log_probs)
 
-    def remembered_child_values(self, rows: Tensor) -> Float[Tensor, "some vocab"]:
+    def remembered_child_values(self, rows: Tensor) -> Tensor:
         """`child_values`, from memory where the row has asked before."""
         return self._recall("values", rows, self.child_values)
 
@@ -214,7 +214,7 @@ class Session:
         ask = verifier.outcome if outcome else verifier.value
         return ask(self.tokens[rows], self.lengths[rows], rows)
 
-    def child_values(self, rows: Tensor) -> Float[Tensor, "some vocab"]:
+    def child_values(self, rows: Tensor) -> Tensor:
         """The verifier's number for every one-token extension; extensions that are complete get their outcome."""
         vocab = self.generator.vocab
         self.counters["verifier_calls"][rows] += vocab
