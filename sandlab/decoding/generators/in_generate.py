@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -107,7 +107,7 @@ def generation_strategy(
     strategy: transformers keeps them for its own decoding; `stream_text` and `decode_text` have both.
     """
 
-    from transformers.generation import GenerateDecoderOnlyOutput
+    from transformers.generation.utils import GenerateDecoderOnlyOutput
 
     def strategy(model: Any, input_ids: Tensor, **given: Any) -> Any:
         config = given.get("generation_config")
@@ -133,7 +133,8 @@ def generation_strategy(
         width = max(map(len, answers))
         filled = torch.tensor([answer + [pad] * (width - len(answer)) for answer in answers], dtype=torch.long)
         whole = torch.cat([input_ids, filled.to(input_ids.device)], 1)
-        return GenerateDecoderOnlyOutput(sequences=whole) if config.return_dict_in_generate else whole
+        found = cast("torch.LongTensor", whole)
+        return GenerateDecoderOnlyOutput(sequences=found) if config.return_dict_in_generate else whole
 
     return strategy
 
