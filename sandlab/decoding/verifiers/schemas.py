@@ -91,7 +91,7 @@ def compile_grammar(
 
 def _from_choices(choices: Sequence[str] | type[enum.Enum]) -> TextLanguage:
     kind = choices if isinstance(choices, enum.EnumMeta) else None
-    listed: Sequence[Any] = [each.value for each in kind] if kind is not None else choices
+    listed: Any = choices if kind is None else [each.value for each in kind]
     if isinstance(listed, str) or not listed or not all(isinstance(each, str) and each for each in listed):
         raise BadInput(f"choices are a list of texts that are not empty, got {choices!r}")
     wanted = "|".join(re.escape(each) for each in dict.fromkeys(listed))
