@@ -121,6 +121,8 @@ def _is_whole(value: object) -> bool:
 def _is_real(value: object) -> bool:
     if not _number_of(value, "iuf", (int, float)):
         return False
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:  # an array of it would hold objects, not numbers
+        return False
     try:
         return not math.isnan(float(value))  # type: ignore[arg-type]
     except OverflowError:

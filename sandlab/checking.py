@@ -37,6 +37,8 @@ _READERS = {
     ("sandlab.learning._engine.checkpoints", "restore"): "path",
     ("sandlab.models.io", "load"): "folder",
 }
+# Formulas that are computed for every length up to the given one.
+_BY_LENGTH = ("dilution_bounds",)
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
     "can't allocate memory",
@@ -67,8 +69,8 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
     signature = inspect.signature(function)
     # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
     # before that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
-    most = {"positions": 2**16, "heads": 2**16, "types": 2**16}
-    formula = function.__module__.startswith("sandlab.lenses.")
+    most = {"positions": 2**16, "heads": 2**16, "types": 2**16, "clauses": 2**16}
+    formula = function.__module__.startswith("sandlab.lenses.") and name not in _BY_LENGTH
     most |= {} if name.endswith("Config") or formula else {"length": 2**22}
     plan: Plan = []
 
@@ -109,7 +111,8 @@ def _refuse_strangers(plan: Plan, given: Mapping[str, object]) -> None:
     for field, hint, simple in plan:
         value = given.get(field)
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
-        a_row = whole and _takes_rows(hint) and not _holds_strangers(hint, value)
+        named = isinstance(value, dict) and not fits(hint, {})
+        a_row = whole and not named and _takes_rows(hint) and not _holds_strangers(hint, value)
         # Classes and callable objects may stand for much; for a word they cannot.
         judged = not a_row and (hint is str or not callable(value) or isinstance(value, _FUNCTIONS))
         if not simple and field in given and judged and _is_plain(value) and not fits(hint, value):
@@ -163,7 +166,8 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
     hints = {field: hint for field, hint, _ in plan if field in given and field != "self"}
     if values and isinstance(problem, AttributeError) and (field := _lacking(problem, hints, given)):
         raise BadInput(f"{name} cannot work with this {field}: {text}") from problem
-    unseen = any(_unseen(hint, given[field]) for field, hint in hints.items())
+    # A number of numpy's is no `int` for isinstance: what takes one number or several takes it for several.
+    unseen = any(_unseen(hint, given[field]) or _is_numpy(given[field]) for field, hint in hints.items())
     # Where every argument is of its type, an error of types is ours; without arguments, every error is.
     if values and set(given) - {"self", "rng"} and (unseen or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
@@ -211,6 +215,10 @@ def _unseen(hint: Hint, value: object) -> bool:
         return any(map(_unseen, kinds, value))
     rows = callable(value) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping)))
     return _is_plain(value) and (is_open(hint) if origin is None else rows)
+
+
+def _is_numpy(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "numpy" and getattr(value, "ndim", None) == 0
 
 
 def _is_plain(value: object) -> bool:
@@ -288,6 +296,8 @@ def _refusal(field: str, hint: Hint, value: object) -> str:
     kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in PLAIN else ""
     text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
     generator = getattr(hint, "__name__", "") == "Generator"
+    if hint is float and type(value) is int:
+        return f"{text}: so large a number is written as {float(value):g}" if abs(value) < 10**308 else text
     return text + (": use rng=sl.rng(0)" if generator else "")
 
 
@@ -307,7 +317,8 @@ def _resolved(annotations: Mapping[str, object], names: dict[str, object]) -> di
     for field, annotation in annotations.items():
         holder = types.SimpleNamespace(__annotations__={field: annotation})
         try:
-            found |= typing.get_type_hints(holder, globalns=names)
+            # Many files import torch for type checkers alone.
+            found |= typing.get_type_hints(holder, globalns={"torch": sys.modules.get("torch"), **names})
         except Exception:
             found[field] = Any
     return found

@@ -215,3 +215,22 @@ def test_a_refusal_names_a_module_and_does_not_write_it_out(tmp_path):
     module = torch.nn.Sequential(torch.nn.Embedding(5, 8), torch.nn.Linear(8, 5))
     with pytest.raises(BadInput, match=r"^a Sequential is not registered among the models$"):
         sl.models.save(module, tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: sl.worlds.IsingClique(field=10**30),
+            "field must be a number, got .*: so large a number is written as 1e",
+        ),
+        (lambda: sl.worlds.IsingClique(outside={"a": 1}), "outside must be"),
+        (lambda: sl.circuits.parity_by_uniform_attention(support=np.int64(-3)), "cannot work with .*support"),
+        (lambda: sl.rng(0, device=10**30), "device must be"),
+        (lambda: sl.lenses.dilution_bounds(10**7, 1.0, 1.0), "length must be at most"),
+        (lambda: sl.worlds.ToyTranslation(clauses=10**7), "clauses must be at most"),
+    ],
+)
+def test_what_junk_has_found_is_refused(call: Any, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        call()
