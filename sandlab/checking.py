@@ -8,6 +8,7 @@ memory can hold is refused with the number of bytes.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import inspect
 import math
@@ -92,6 +93,10 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
             if told != str(problem):
                 raise BadInput(told) from problem
             raise
+        except OSError as problem:
+            if problem.errno == errno.ENAMETOOLONG:
+                raise BadInput(f"{name}: no file has so long a name, got {shown(problem.filename)[:80]}") from problem
+            raise
         except (*_VALUES, *_TYPES) as problem:
             _explain(problem, name, plan[skip:], given, values)
             raise
@@ -154,6 +159,8 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
     for field, hint, _ in plan:
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
+        if isinstance(kind := given.get(field), type) and kind.__module__ == "builtins":
+            raise BadInput(f"{field} cannot be the class {kind.__name__}") from problem
     if file := _file_being_read(problem):
         reason = str(problem).partition("\n")[0][:200] or type(problem).__name__
         raise BadInput(f"{file} does not have the form in which it is written ({reason}): write it anew") from problem

@@ -217,6 +217,12 @@ def test_a_refusal_names_a_module_and_does_not_write_it_out(tmp_path):
         sl.models.save(module, tmp_path / "mine")
 
 
+def judge_with(objective: Any) -> Any:
+    world = sl.worlds.MarkovChain.binary(0.2, 0.3, length=8)
+    model = sl.models.Transformer(vocab=2, length=8, layers=1, heads=1, width=8)
+    return sl.learning.evaluate(model, world, examples=2, rng=sl.rng(0), objective=objective)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -229,6 +235,8 @@ def test_a_refusal_names_a_module_and_does_not_write_it_out(tmp_path):
         (lambda: sl.rng(0, device=10**30), "device must be"),
         (lambda: sl.lenses.dilution_bounds(10**7, 1.0, 1.0), "length must be at most"),
         (lambda: sl.worlds.ToyTranslation(clauses=10**7), "clauses must be at most"),
+        (lambda: sl.worlds.MaskedText(path="a" * 5000), "no file has so long a name"),
+        (lambda: judge_with(int), "objective cannot be the class int"),
     ],
 )
 def test_what_junk_has_found_is_refused(call: Any, words: str) -> None:
