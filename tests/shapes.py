@@ -20,6 +20,7 @@ import inspect
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,20 @@ NAMED = (dict, collections.abc.Mapping)
 
 class ShapeError(TypeError):
     """An argument, a result or a field does not have the shape or the kind that its annotation says."""
+
+
+class ShapeWarning(UserWarning):
+    """The same, where it is only told."""
+
+
+strict = True
+"""Whether what is wrong is an error, or a warning; `conftest.py` says for which tests."""
+
+
+def _complain(wrong: str) -> None:
+    if strict:
+        raise ShapeError(wrong)
+    warnings.warn(wrong, ShapeWarning, stacklevel=3)
 
 
 # --- the import hook
@@ -141,7 +156,7 @@ def check_call(function: Callable[..., Any]) -> Callable[..., Any]:
         whole = (given, _key(result)) if plan.result is not None else given
         wrong = wrong or ("" if whole in plan.known else _wrong(function, plan, values, whole, result))
         if wrong:
-            raise ShapeError(wrong)
+            _complain(wrong)
         return result
 
     return checked
@@ -161,7 +176,7 @@ def check_fields(cls: type) -> type:
             values = [getattr(self, name) for _, name, _ in plan.arguments]
             given = tuple(map(_key, values))
             if given not in plan.known and (wrong := _wrong(cls, plan, values, given)):
-                raise ShapeError(wrong)
+                _complain(wrong)
 
     cls.__init__ = checked  # type: ignore[misc]
     return cls

@@ -28,7 +28,7 @@ def draw_topic_matrix(
 
 
 def value_film(
-    steps: Float[np.ndarray, " time"],
+    steps: np.ndarray,
     values: Float[np.ndarray, "time vocab vocab"],
     norms: dict[str, Float[np.ndarray, " time"]],
     words: int,
