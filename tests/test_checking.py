@@ -235,6 +235,7 @@ def judge_with(objective: Any) -> Any:
         (lambda: sl.rng(0, device=10**30), "device must be"),
         (lambda: sl.lenses.dilution_bounds(10**7, 1.0, 1.0), "length must be at most"),
         (lambda: sl.worlds.ToyTranslation(clauses=10**7), "clauses must be at most"),
+        (lambda: sl.worlds.KHopInduction(hops=2**31), "hops must be at most"),
         (lambda: sl.worlds.MaskedText(path="a" * 5000), "no file has so long a name"),
         (lambda: judge_with(int), "objective cannot be the class int"),
     ],
