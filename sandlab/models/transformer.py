@@ -266,7 +266,7 @@ class Transformer(Model):
         return KeyValueCache(integer("batch", batch, low=1), capacity, attentions)
 
     @torch.no_grad()
-    def _continue(self, inputs: Int[Tensor, "batch new"], cache: KeyValueCache) -> Float[Tensor, "batch new outputs"]:
+    def _continue(self, inputs: Int[Tensor, "batch new"], cache: KeyValueCache) -> Float[Tensor, "batch read outputs"]:
         slots = iter(cache.grow(inputs))
         x = self.embed_tokens(inputs, cache.positions)
         for _ in range(self.config.loops):

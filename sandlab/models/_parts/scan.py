@@ -13,7 +13,7 @@ __all__ = ["linear_recurrence"]
 
 
 def linear_recurrence(
-    gates: Float[Tensor, "*lead time channel"], drive: Float[Tensor, "*lead time channel"], *, method: str = "auto"
+    gates: Float[Tensor, "..."], drive: Float[Tensor, "*lead time channel"], *, method: str = "auto"
 ) -> Float[Tensor, "*lead time channel"]:
     """h_t = a_t ⊙ h_{t−1} + b_t with h₀ = 0, by a parallel "scan" or by "steps"; "auto": by steps on a CPU.
 
