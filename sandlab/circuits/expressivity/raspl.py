@@ -68,9 +68,7 @@ class RaspL:
         """Length of the program: its distinct operations, sources and constants left out."""
         return sum(not isinstance(node, (Source, Number)) for node in self.nodes)
 
-    def run(
-        self, tokens: Int[np.ndarray, "n time"] | list[list[int]]
-    ) -> Float[np.ndarray, "n time"] | Int[np.ndarray, "n time"]:
+    def run(self, tokens: Int[np.ndarray, "n time"]) -> Float[np.ndarray, "n time"] | Int[np.ndarray, "n time"]:
         """The answer at every position."""
         return _Run(np.asarray(tokens)).value(self.answer)
 
