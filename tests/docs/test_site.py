@@ -156,7 +156,7 @@ def test_search_works_from_a_file(few) -> None:
         field, found = page.locator("input.md-search__input"), page.locator(".md-search-result__item").first
         for _ in range(30):  # letters typed before the page's script listens are lost: a person types again
             field.fill("", timeout=120_000)
-            field.fill("flip-flop", timeout=120_000)
+            field.press_sequentially("flip-flop", timeout=120_000)  # the page listens to keys, not to values set
             with contextlib.suppress(playwright.TimeoutError):
                 found.wait_for(timeout=6_000)
                 break
