@@ -115,11 +115,11 @@ def _gaps(rows: list[dict[str, Any]]) -> list[str]:
 
 def _standing(study: Any, about: dict[str, Any]) -> dict[str, Any]:
     """Whether a run of the store is current, and how far below the source's size it is."""
-    from sandlab.lab.run import collect_version
+    from sandlab.lab.run import is_current
 
     if about["preset"] not in study.presets:
         return {"status": "custom", "reduced": []}
-    current = about.get("collect") == collect_version(study, study.presets[about["preset"]])
+    current = is_current(about, study, about["preset"])
     return {"status": "current" if current else "stale", "reduced": study.reductions(about["preset"])}
 
 

@@ -170,8 +170,23 @@ def rejudge(study: AnyStudy, preset: str, store: Store) -> Report:
 
 
 def collect_version(study: AnyStudy, config: object) -> str:
-    """Hash of the code that the study's results depend on: claims and figures are not part of it."""
-    return code_version(study.collector, config) if study.collector is not None else ""
+    """Hash of the code that the study's results depend on: neither claims and figures nor presets are part of it.
+
+    A preset counts by its value, which stands beside this hash: another preset may change without a word to this one.
+    """
+    return code_version(study.collector, config, decorators=False) if study.collector is not None else ""
+
+
+def is_current(about: Facts, study: AnyStudy, preset: str) -> bool:
+    """Whether a recorded run of a preset has today's settings and today's code.
+
+    Older records hold a stricter hash of the code, with the text of all presets in it; where it is today's, so is the
+    code.
+    """
+    config, recorded = study.presets.get(preset), about.get("collect")
+    if config is None or not recorded or study.collector is None or plain(canonical(config)) != about.get("config"):
+        return False
+    return recorded in (collect_version(study, config), code_version(study.collector, config))
 
 
 def _read_results(record: Record) -> Payload:

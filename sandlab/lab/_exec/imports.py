@@ -49,8 +49,11 @@ class Source:
                 found.update(dotted for _, dotted, _ in _bound(node, self.module))
         return found
 
-    def reachable(self, names: Iterable[str]) -> list[ast.stmt]:
-        """The top-level statements that code starting from `names` can reach, in the file's order."""
+    def reachable(self, names: Iterable[str], undecorated: str = "") -> list[ast.stmt]:
+        """The top-level statements that code starting from `names` can reach, in the file's order.
+
+        undecorated   a function whose decorators lead nowhere
+        """
         waiting, seen = list(names), set()
         kept = {id(part): part for part in self.always}
         waiting += [name for part in self.always for name in _names(part)]
@@ -61,7 +64,8 @@ class Source:
             seen.add(name)
             for part in self.definitions.get(name, []):
                 kept[id(part)] = part
-                waiting += _names(part)
+                idle = getattr(part, "decorator_list", []) if name == undecorated else []
+                waiting += _names(part, without=idle)
         return sorted(kept.values(), key=lambda part: part.lineno)
 
     def excerpt(self, parts: Iterable[ast.stmt]) -> str:
@@ -190,8 +194,9 @@ def _binds(part: ast.stmt) -> list[str]:
     return [node.id for target in targets if plain for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
-def _names(part: ast.AST) -> list[str]:
-    return [node.id for node in ast.walk(part) if isinstance(node, ast.Name)]
+def _names(part: ast.AST, without: Iterable[ast.AST] = ()) -> list[str]:
+    left_out = {id(node) for each in without for node in ast.walk(each)}
+    return [node.id for node in ast.walk(part) if isinstance(node, ast.Name) and id(node) not in left_out]
 
 
 def _is_text(part: ast.stmt) -> bool:

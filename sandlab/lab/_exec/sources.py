@@ -65,17 +65,20 @@ def _home(thing: object) -> str:
     return "__main__" if thing.__module__ == "__mp_main__" else str(thing.__module__)
 
 
-def code_version(job: Job, config: object = None) -> str:
+def code_version(job: Job, config: object = None, *, decorators: bool = True) -> str:
     """Hash of what the job and its config's classes depend on; the same on each machine and under each Python."""
-    return _hash(sorted(code_parts(job, config).items()))
+    return _hash(sorted(code_parts(job, config, decorators=decorators).items()))
 
 
-def code_parts(job: Job, config: object = None) -> dict[str, str]:
-    """Module → hash of what counts in it, for everything the job and its config's classes depend on."""
+def code_parts(job: Job, config: object = None, *, decorators: bool = True) -> dict[str, str]:
+    """Module → hash of what counts in it, for everything the job and its config's classes depend on.
+
+    decorators   whether what the job's own decorators refer to counts
+    """
     if _known.setdefault(identity(job), job) is not job:  # its module was loaded again: so may others have been
         _forget()
         _known[identity(job)] = job
-    return _job_parts(_home(job), job.__qualname__, frozenset(_classes(config)))
+    return _job_parts(_home(job), job.__qualname__, frozenset(_classes(config)), decorators)
 
 
 def changed_modules(job: Job, config: object, parts: dict[str, str]) -> list[str]:
@@ -139,16 +142,16 @@ def _needed(tree: _Tree, module: str, file: Path) -> tuple[tuple[str, Path], ...
 
 
 @functools.cache
-def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]]) -> dict[str, str]:
+def _job_parts(module: str, name: str, classes: frozenset[tuple[str, str]], decorators: bool) -> dict[str, str]:
     file = _file_of(module)
     if file is None:
         return {"": _hash([("", _text_of(_known[f"{module}:{name}"]))])}
     elsewhere = {place: path for place, _ in classes if place != module and (path := _file_of(place))}
-    wanted = read_source(module, file).references(_own_code(module, name, classes))
+    wanted = read_source(module, file).references(_own_code(module, name, classes, decorators))
     others = closure(elsewhere, wanted, _Tree.of(module, file))
     others.pop(module, None)
     parts = {each: part for each, path in others.items() if (part := _part(each, path))}
-    return {**parts, module: _own_hash(module, name, classes)}
+    return {**parts, module: _own_hash(module, name, classes, decorators)}
 
 
 @functools.cache
@@ -157,18 +160,21 @@ def _part(module: str, file: Path) -> str:
     return _DOOR[module] if module in _DOOR else _hash([(module, file_meaning(module, file))])
 
 
-def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]]) -> str:
+def _own_hash(module: str, name: str, classes: frozenset[tuple[str, str]], decorators: bool = True) -> str:
     """Hash of the parts of its own module that a job can reach."""
     file = _file_of(module)
     if file is None:
         return ""
-    return _hash([(module, meaning(read_source(module, file).excerpt(_own_code(module, name, classes))))])
+    parts = _own_code(module, name, classes, decorators)
+    return _hash([(module, meaning(read_source(module, file).excerpt(parts)))])
 
 
-def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]]) -> list[ast.stmt]:
+def _own_code(module: str, name: str, classes: frozenset[tuple[str, str]], decorators: bool) -> list[ast.stmt]:
     file = _file_of(module)
     here = [owned for place, owned in classes if place == module]
-    parts = read_source(module, file).reachable([name.partition(".")[0], *here]) if file else []
+    start = name.partition(".")[0]
+    bare = "" if decorators else start
+    parts = read_source(module, file).reachable([start, *here], undecorated=bare) if file else []
     return [part for part in parts if not isinstance(part, ast.Import | ast.ImportFrom)]
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from sandlab.errors import BadInput
-from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._report.ledger import LEDGER, Entry, definition, read
-from sandlab.lab._store.plain import Facts, Json, plain
-from sandlab.lab.run import collect_version
+from sandlab.lab._store.plain import Facts, Json
+from sandlab.lab.run import is_current
 from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
 from sandlab.studies.study import Study
@@ -71,12 +70,7 @@ class PublishedRun:
 
     @cached_property
     def status(self) -> str:
-        study = get("studies", self.study)
-        if not self.about.get("collect"):
-            return "stale"
-        config = study.presets.get(self.preset)
-        same_settings = config is not None and plain(canonical(config)) == self.about.get("config")
-        return "current" if same_settings and collect_version(study, config) == self.about["collect"] else "stale"
+        return "current" if is_current(self.about, get("studies", self.study), self.preset) else "stale"
 
     @property
     def unmeasured(self) -> list[str]:

@@ -107,6 +107,45 @@ def test_a_change_the_job_cannot_reach_leaves_its_version(project, file, old, ne
     assert version() == edit(file, old, new)
 
 
+REGISTERED = """
+PRESET = 3
+BODY = 1
+
+class Registry:
+    def __init__(self, preset):
+        self.preset = preset
+
+    def collect(self, function):
+        return function
+
+study = Registry(PRESET)
+
+@study.collect
+def job(config):
+    return BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"), [("PRESET = 3", "PRESET = 4", False), ("BODY = 1", "BODY = 2", True)]
+)
+def test_what_registers_a_job_may_be_left_out_and_what_its_body_reads_may_not(tmp_path, monkeypatch, old, new, counts):
+    monkeypatch.syspath_prepend(tmp_path)
+    versions = []
+    for name, text in (("before", REGISTERED), ("after", REGISTERED.replace(old, new))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "presets_of_a_job.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path / name)
+        sys.modules.pop("presets_of_a_job", None)
+        importlib.invalidate_caches()
+        module = importlib.import_module("presets_of_a_job")
+        versions.append([code_version(module.job, decorators=decorators) for decorators in (True, False)])
+    del sys.modules["presets_of_a_job"]
+    (all_before, before), (all_after, after) = versions
+    assert all_before != all_after
+    assert (before != after) == counts
+
+
 def test_a_worker_with_other_sources_refuses_the_job(project, tmp_path):
     from sandlab.lab._exec.jobs import Done, execute_elsewhere
 

@@ -12,10 +12,11 @@ import sandlab as sl
 from sandlab.cli.results import _gaps, last_findings
 from sandlab.cli.screen import finding_rows
 from sandlab.lab._exec.jobs import canonical
+from sandlab.lab._exec.sources import code_version
 from sandlab.lab._report.ledger import definition
 from sandlab.lab._report.published import last_published, verdicts
 from sandlab.lab._store.plain import plain
-from sandlab.lab.run import collect_version
+from sandlab.lab.run import collect_version, is_current
 from sandlab.studies.claims import judge
 from sandlab.studies.study import AnyStudy
 
@@ -39,6 +40,17 @@ def record(folder: Path, study: AnyStudy, preset: str, *, current: bool = True, 
     about = {"collect": version, "config": plain(canonical(config)), "finished": 1.0 if preset == "full" else 2.0}
     (place / "run.json").write_text(json.dumps(about))
     (place / "findings.json").write_text(json.dumps(plain(rows)))
+
+
+def test_a_run_is_current_while_settings_and_code_are_its_own(study):
+    config = plain(canonical(study.presets["quick"]))
+    now, strict = collect_version(study, study.presets["quick"]), code_version(study.collector, study.presets["quick"])
+    assert now != strict
+    assert is_current({"collect": now, "config": config}, study, "quick")
+    assert is_current({"collect": strict, "config": config}, study, "quick")
+    assert not is_current({"collect": "another", "config": config}, study, "quick")
+    assert not is_current({"collect": now, "config": config}, study, "full")
+    assert not is_current({"config": config}, study, "quick")
 
 
 def standing(study: AnyStudy, folder: Path) -> list[tuple[str, str]]:
