@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
 from sandlab.circuits.knowledge.outer_product import outer_product_capacity, outer_product_memory
 
@@ -34,9 +36,18 @@ def test_at_half_the_capacity_some_seeds_of_a_small_memory_err() -> None:
     assert min(accuracy(outer_product_capacity(32, margin=4.0), 32, seed) for seed in range(6)) < 1.0
 
 
-@pytest.mark.parametrize("width", [32, 64])
-def test_at_the_number_of_weights_nothing_is_right(width: int) -> None:
-    assert accuracy(width**2, width, 0) < 0.02
+def gaussian_accuracy(items: int, width: int) -> float:
+    """P(the right score is largest) if scores were independent: 1 + N(0, N/d²) against N − 1 of N(0, N/d² + 2/d)."""
+    own, other = np.sqrt(items / width**2), np.sqrt(items / width**2 + 2 / width)
+    z = np.linspace(-8, 8, 4001)
+    return float((norm.pdf(z) * norm.cdf((1 + own * z) / other) ** (items - 1)).sum() * (z[1] - z[0]))
+
+
+@pytest.mark.parametrize(("width", "seeds", "error"), [(32, 12, 0.004), (64, 3, 0.002)])
+def test_at_the_number_of_weights_as_little_is_right_as_chance_leaves(width: int, seeds: int, error: float) -> None:
+    found = sum(accuracy(width**2, width, seed) for seed in range(seeds)) / seeds
+    assert found == pytest.approx(gaussian_accuracy(width**2, width), abs=error)
+    assert found < 0.02
 
 
 def test_the_weights_are_the_sum_of_outer_products() -> None:
