@@ -72,6 +72,7 @@ study = Study(
             full("residual", CONSTANT, residual=True),
             full("identity values", CONSTANT, values="identity"),
             full("20 000 chains, rate 1e-4", SLOW, fixed=20_000),
+            full("identity values, 20 000 chains, rate 1e-4", SLOW, fixed=20_000, values="identity"),
             full("one head", CONSTANT, heads=1),
             full("residual and layer norm", CONSTANT, residual=True, layernorm=True),
             full("SGD", {"schedule": "constant", "steps": 20_000, "optimizer": "sgd", "lr": 1.0, "nan": "continue"}),

@@ -10,7 +10,11 @@ from claim_cases import check
 from stand_in import LAB
 
 from sandlab.learning.distillation.phases import Phases
-from sandlab.learning.experiment import Runs
+from sandlab.learning.experiment import Runs, Snapshot
+from sandlab.learning.population import Population
+from sandlab.models.base import build
+from sandlab.models.distillation.published import gpt2_parity
+from sandlab.random import rng
 from sandlab.studies.distillation import (
     constructions,
     hierarchy,
@@ -22,6 +26,7 @@ from sandlab.studies.distillation import (
 )
 from sandlab.studies.distillation._shared import Curves
 from sandlab.studies.distillation.transformers import parity_transformer
+from sandlab.worlds.distillation.parities import SparseParity
 
 STEPS = np.arange(0, 11) * 1000
 
@@ -194,3 +199,13 @@ def test_claims_of_constructions() -> None:
 def test_a_small_run_of_constructions() -> None:
     settings = constructions.Settings(dimension=12, order=3, examples=50, seeds=2)
     assert len(constructions.study.run(settings, LAB, "quick").findings) == 3
+
+
+def test_correlations_read_in_parts_are_those_read_at_once() -> None:
+    world = SparseParity(6, 2, "tokens")
+    model = Population(lambda _: build(gpt2_parity(6, 2)), seeds=range(2))
+    seen = Snapshot(model, world, world.sample(4, rng=rng(0)))
+    probe = parity_transformer.CoordinateCorrelations(50)
+    whole, parts = (each(seen)["correlation"] for each in (probe, parity_transformer.InParts(probe, at_once=16)))
+    assert whole.shape == (2, 6) and whole.max() > 0
+    np.testing.assert_allclose(parts, whole, atol=1e-7)

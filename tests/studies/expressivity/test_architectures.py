@@ -26,7 +26,7 @@ def results(table: dict[str, tuple[float, ...]]) -> Results:
 def test_every_claim_can_hold_and_can_fail() -> None:
     good = results({
         "copying": (0.99, 0.3, 0.5, 0.4, 0.98), "recall": (0.99, 0.2, 0.3, 0.5, 0.98),
-        "parity": (0.6, 0.99, 1.0, 0.55, 0.6), "S5": (0.3, 0.7, 0.95, 0.3, 0.4),
+        "parity": (0.6, 0.99, 1.0, 0.55, 0.6), "S5": (0.3, 0.7, 0.95, 0.3, 0.93),
     })  # fmt: skip
     bad = results({
         "copying": (0.4, 0.6, 0.9, 0.9, 0.5), "recall": (0.3, 0.8, 0.9, 0.95, 0.3),

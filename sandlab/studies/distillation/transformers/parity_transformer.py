@@ -18,10 +18,12 @@ it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore, keep_weights, without_weights
@@ -57,6 +59,31 @@ class CoordinateCorrelations:
 
 
 @dataclass(frozen=True)
+class InParts:
+    """The same probe of a model that reads `at_once` inputs at a time: for more than fit in memory together."""
+
+    probe: CoordinateCorrelations
+    at_once: int = 2048
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, np.ndarray]:
+        reader: Any = _Reader(snapshot.model, self.at_once)
+        return self.probe(replace(snapshot, model=reader))
+
+
+class _Reader:
+    """A model whose last answers are computed a part of the inputs at a time; everything else is the model's own."""
+
+    def __init__(self, model: Any, at_once: int) -> None:
+        self.model, self.at_once = model, at_once
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return torch.cat([self.model(rows)[:, :, -1:] for rows in inputs.split(self.at_once)], 1)
+
+
+@dataclass(frozen=True)
 class Settings:
     """Teacher and student, steps between checkpoints that teach, T of the two-shot schedule and its temperatures."""
 
@@ -72,24 +99,36 @@ def experiment(world: SparseParity, heads: int, dropout: float, seeds: int, trai
     return Experiment(world, gpt2_parity(world.dimension, heads, dropout=dropout), training, seeds)
 
 
-def watched(teacher: Experiment, examples: int) -> Experiment:
+def watched(teacher: Experiment, correlations: CoordinateCorrelations | InParts) -> Experiment:
     """The teacher with its probes."""
     world = teacher.world
     assert isinstance(world, SparseParity)
-    return replace(teacher, probes=(CoordinateCorrelations(examples), PathAttention(world.coordinates), keep_weights))
+    return replace(teacher, probes=(correlations, PathAttention(world.coordinates), keep_weights))
 
 
 WORLD = SparseParity(12, 3, "tokens")
 SMALL = Training(5000, batch_size=64, lr=1e-3, optimizer="adam", evals=50, eval_examples=1024)
 QUICK = Settings(
-    watched(experiment(WORLD, 4, 0.0, 3, SMALL), 4096), experiment(WORLD, 1, 0.0, 3, SMALL), 100, 500, (0.0, 1e-2)
+    watched(experiment(WORLD, 4, 0.0, 3, SMALL), CoordinateCorrelations()),
+    experiment(WORLD, 1, 0.0, 3, SMALL),
+    100,
+    500,
+    (0.0, 1e-2),
 )
 PUBLISHED = SparseParity(100, 6, "tokens")
 LARGE = Training(
-    250_000, batch_size=32, lr=3e-4, optimizer="adam", schedule="cosine", warmup=15_000, evals=100, eval_examples=4096
+    250_000,
+    batch_size=32,
+    lr=3e-4,
+    optimizer="adam",
+    schedule="cosine",
+    warmup=15_000,
+    evals=100,
+    eval_examples=4096,
+    precision="tf32",
 )
 FULL = Settings(
-    watched(experiment(PUBLISHED, 32, 0.1, 4, LARGE), 100_000),
+    watched(experiment(PUBLISHED, 32, 0.1, 4, LARGE), InParts(CoordinateCorrelations(100_000))),
     experiment(PUBLISHED, 4, 0.1, 4, replace(LARGE, lr=1e-4)),
     10_000,
     50_000,
