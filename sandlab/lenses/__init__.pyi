@@ -260,6 +260,7 @@ from sandlab.lenses.nce.constants import curvature_range as curvature_range
 from sandlab.lenses.nce.constants import fisher_constants as fisher_constants
 from sandlab.lenses.nce.constants import hessian_neighbourhood as hessian_neighbourhood
 from sandlab.lenses.nce.constants import nce_spectrum as nce_spectrum
+from sandlab.lenses.nce.parameter_sets import fisher_constants_over as fisher_constants_over
 from sandlab.lenses.nce.pictures import NCELandscape as NCELandscape
 from sandlab.lenses.nce.pictures import animate_path as animate_path
 from sandlab.lenses.nce.pictures import draw_annulus as draw_annulus
@@ -654,6 +655,7 @@ __all__ = [
     "first_layer_weights",
     "first_step_weights",
     "fisher_constants",
+    "fisher_constants_over",
     "fit_lda",
     "floor_norm",
     "gd_step_lower_bound",
