@@ -155,6 +155,7 @@ from sandlab.lenses.flip_flop.memory_heads import head_differences as head_diffe
 from sandlab.lenses.flip_flop.memory_heads import ideal_memory_score as ideal_memory_score
 from sandlab.lenses.flip_flop.memory_heads import misleading_rows as misleading_rows
 from sandlab.lenses.flip_flop.memory_heads import value_norm_importance as value_norm_importance
+from sandlab.lenses.flip_flop.ngrams import ngram_predictor as ngram_predictor
 from sandlab.lenses.flip_flop.pictures import draw_dilution as draw_dilution
 from sandlab.lenses.flip_flop.pictures import draw_drift as draw_drift
 from sandlab.lenses.flip_flop.pictures import draw_error_curve as draw_error_curve
@@ -743,6 +744,7 @@ __all__ = [
     "network_lipschitz",
     "newton_step_lower_bound",
     "ngd_step_upper_bound",
+    "ngram_predictor",
     "noisy_power_growth",
     "nonterminal_probe",
     "normalisers",
