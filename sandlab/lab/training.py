@@ -28,7 +28,7 @@ from sandlab.lab._store.plain import Facts, plain
 from sandlab.lab._store.store import Store
 from sandlab.learning._engine.scratch import scratch_folder
 from sandlab.learning.experiment import Experiment, Members, Runs, train_members
-from sandlab.learning.objectives import Forward, Objective, as_objective
+from sandlab.learning.objectives import CrossEntropy, Forward, Objective, as_objective
 from sandlab.models.base import Config, Model, build, seeded
 from sandlab.random import rng
 from sandlab.registry import get, names
@@ -36,6 +36,7 @@ from sandlab.worlds.base import World, cross_entropy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
 
 __all__ = ["TrainedModels", "fit_config", "train_experiment"]
 
@@ -114,16 +115,34 @@ def check_fit(world: World, config: Config, objective: str | Objective | None = 
 
 def _misfit(world: World, config: Config, objective: str | Objective | None) -> str:
     """Why two examples cannot be trained on; empty when they can."""
+    logits: list[Tensor] = []
+
+    def forward(inputs: Tensor) -> Tensor:
+        logits.append(model(inputs))
+        return logits[-1]
+
     try:
         goal = as_objective(objective)
         batch = goal.prepare(world.sample(2, rng=rng(0, "shape")), rng(0, "shape"))
         with seeded(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loss = goal.whole(Forward(model := build(config), model), batch)
+            model = build(config)
+            loss = goal.whole(Forward(forward, model), batch)
         loss.sum().backward()
     except (ArithmeticError, AttributeError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as told:
         return (str(told).splitlines() or [type(told).__name__])[0][:160]
-    return "" if loss.shape in ((), (1,)) else f"its loss has the shape {tuple(loss.shape)}"
+    if loss.shape not in ((), (1,)):
+        return f"its loss has the shape {tuple(loss.shape)}"
+    return _missing_classes(world, logits[-1]) if isinstance(goal, CrossEntropy) and not batch.soft else ""
+
+
+def _missing_classes(world: World, logits: Tensor) -> str:
+    """Two examples may show the first classes only: whether the model has an output for each class of the world."""
+    try:
+        classes = world.outputs
+    except NotImplementedError:
+        return ""
+    return "" if logits.shape[-1] >= classes else f"it tells {logits.shape[-1]} classes apart, the world has {classes}"
 
 
 def _fits(world: World, name: str, objective: str | Objective | None) -> bool:

@@ -44,6 +44,13 @@ def test_a_pair_trains_or_is_refused(world: str) -> None:
     assert try_pairs(world, ["mlp", "density-ratio"]) == (0, 2)
 
 
+def test_a_model_of_two_classes_is_refused_where_two_examples_show_the_first_two_of_four() -> None:
+    with pytest.raises(BadInput, match=r"it tells 2 classes apart, the world has 4\): models that fit: .*transformer"):
+        training.fit_config(sl.worlds.HMM(length=3), sl.models.OneLayerMarkov, {})
+    assert try_pairs("hmm", ["three-parameter-markov", "transformer"]) == (1, 1)
+    assert try_pairs("markov-chain", ["one-layer-markov", "three-parameter-markov"]) == (2, 0)
+
+
 @pytest.mark.slow
 def test_all_pairs_train_or_are_refused() -> None:
     models = [name for name in sl.names("models") if name != "own-module"]
