@@ -75,15 +75,19 @@ class Addition(World):
     def sample(self, n: int, *, rng: torch.Generator) -> Batch:
         self._check_count(n)
         pairs = torch.randint(self.vocab, (n, self.digits), generator=rng, device=rng.device)
+        digits, into = self._add(pairs)
+        return Batch(pairs, digits, torch.ones_like(pairs, dtype=torch.bool), {"carry": into})
+
+    def oracle(self, batch: Batch) -> Tensor:
+        """The sum's digit is certain once its place is seen: digit pair and carry of the lower places give it."""
+        return torch.nn.functional.one_hot(self._add(batch.inputs)[0], self.base).double().log()
+
+    def _add(self, pairs: Int[Tensor, "n place"]) -> tuple[Int[Tensor, "n place"], Int[Tensor, "n place"]]:
+        """Digit of the sum at each place, and the carry that comes into it from the places before."""
         sums = pairs // self.base + pairs % self.base
         out = carries(sums, self.base)
         into = torch.cat([torch.zeros_like(out[:, :1]), out[:, :-1]], 1)
-        targets = (sums + into) % self.base
-        return Batch(pairs, targets, torch.ones_like(pairs, dtype=torch.bool), {"carry": into})
-
-    def oracle(self, batch: Batch) -> Tensor:
-        """The sum's digit is certain once its place is seen."""
-        return torch.nn.functional.one_hot(batch.targets, self.base).double().log()
+        return (sums + into) % self.base, into
 
 
 def _digits(value: int, base: int, places: int = 0) -> list[int]:

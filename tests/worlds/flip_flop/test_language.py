@@ -138,6 +138,16 @@ def test_the_addition_world_gives_the_digits_of_the_sum() -> None:
         assert [(a + b) // 10**index % 10 for index in range(15)] == answer
 
 
+@pytest.mark.parametrize("base", [2, 10])
+def test_the_oracle_of_addition_adds_the_places_it_sees_and_is_told_no_answer(base: int) -> None:
+    world = Addition(digits=15, base=base)
+    batch = world.sample(20, rng=sl.rng(9))
+    for places in (1, 6, 15):
+        pairs = batch.inputs[:, :places]
+        told = world.oracle(Batch(pairs, torch.zeros_like(pairs), torch.ones_like(pairs, dtype=torch.bool)))
+        assert torch.equal(told.argmax(-1), batch.targets[:, :places]) and bool((told.exp().sum(-1) == 1).all())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
