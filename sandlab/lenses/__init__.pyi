@@ -261,6 +261,7 @@ from sandlab.lenses.nce.constants import curvature_range as curvature_range
 from sandlab.lenses.nce.constants import fisher_constants as fisher_constants
 from sandlab.lenses.nce.constants import hessian_neighbourhood as hessian_neighbourhood
 from sandlab.lenses.nce.constants import nce_spectrum as nce_spectrum
+from sandlab.lenses.nce.efficiency import asymptotic_error as asymptotic_error
 from sandlab.lenses.nce.parameter_sets import fisher_constants_over as fisher_constants_over
 from sandlab.lenses.nce.pictures import NCELandscape as NCELandscape
 from sandlab.lenses.nce.pictures import animate_path as animate_path
@@ -528,6 +529,7 @@ __all__ = [
     "answer_patterns",
     "asymptotic_block_loss",
     "asymptotic_diagonal_loss",
+    "asymptotic_error",
     "attention_by_topic",
     "attention_concentration",
     "attention_dependence",
