@@ -189,6 +189,8 @@ from sandlab.lenses.flip_flop.tail_errors import exact_interval as exact_interva
 from sandlab.lenses.flip_flop.tail_errors import tail_error as tail_error
 from sandlab.lenses.flip_flop.tail_errors import wrong_targets as wrong_targets
 from sandlab.lenses.gradients import gradient_norms as gradient_norms
+from sandlab.lenses.head_gates import GatedHeads as GatedHeads
+from sandlab.lenses.head_gates import gate_heads as gate_heads
 from sandlab.lenses.head_matching import HeadMatch as HeadMatch
 from sandlab.lenses.head_matching import attention_on_parents as attention_on_parents
 from sandlab.lenses.head_matching import match_heads as match_heads
@@ -457,6 +459,7 @@ __all__ = [
     "FeatureReport",
     "FisherConstants",
     "FittedProbe",
+    "GatedHeads",
     "Glitch",
     "GradientEstimate",
     "HallucinationStage",
@@ -661,6 +664,7 @@ __all__ = [
     "fisher_constants_over",
     "fit_lda",
     "floor_norm",
+    "gate_heads",
     "gd_step_lower_bound",
     "generalization_gap",
     "gibbs_of_conditionals",
