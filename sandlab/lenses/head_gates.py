@@ -45,12 +45,10 @@ class GatedHeads:
         values: dict[str, list[float]] = {}
         for (name, _), gate in self.gates.items():
             values.setdefault(name, []).append(gate)
-        with (
-            torch.no_grad(),
-            evaluating(self.model),
-            _gated(self.model, {k: torch.tensor(v) for k, v in values.items()}),
-        ):
-            return self.model(inputs)  # type: ignore[no-any-return]
+        gates = {name: torch.tensor(row) for name, row in values.items()}
+        with torch.no_grad(), evaluating(self.model), _gated(self.model, gates):
+            logits: Tensor = self.model(inputs)
+        return logits
 
 
 @register("lenses")

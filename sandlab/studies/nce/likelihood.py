@@ -83,7 +83,7 @@ def minimiser(objective: SampleObjective, problem: NCEProblem) -> np.ndarray:
 def squared_errors(trial: Trial) -> list[float]:
     """Mean of ‖τ̂ − τ*‖² over the repetitions, for each method."""
     problem = gaussian(trial.distance)
-    family, source = problem.family, rng(trial.seed, "draws", trial.distance, trial.size)
+    family, source = problem.family, rng(trial.seed, "draws", trial.distance, trial.size)  # type: ignore[arg-type]
     theta = problem.theta_noise if trial.swapped else problem.theta_data
     found = []
     for _ in range(trial.repeats):

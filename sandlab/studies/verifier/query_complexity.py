@@ -158,7 +158,7 @@ def expected_queries(solutions: np.ndarray, length: int) -> float:
     A bit is free where both values lead to solutions; a solution with f free bits comes out with probability 2^−f.
     """
     free = sum(np.isin((solutions >> place) ^ 1, solutions >> place).astype(int) for place in range(length))
-    return float((0.5**free * (2 * length - free)).sum())
+    return float((0.5**free * (2 * length - free)).sum())  # type: ignore[union-attr]
 
 
 def surplus_calls(world: Knapsack, solutions: np.ndarray) -> float:
