@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import resource
 import signal
@@ -36,10 +37,16 @@ class Workers:
         self._free: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the last one used has the world at hand
         self._all: list[_Worker] = []
         self._loading: set[asyncio.Task[None]] = set()
+        self._asked = asyncio.Event()
 
-    async def start(self) -> None:
-        """One after the other: on two cores the pages keep one while workers load."""
-        for _ in range(self.count):
+    async def start(self, after: float = 0.0) -> None:
+        """Load them when the first question comes, at the latest after so many seconds, unless they are there.
+
+        One after the other: on two cores the pages keep one while workers load.
+        """
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), after)
+        for _ in range(self.count - len(self._all)):
             await self._load()
 
     async def _load(self) -> None:
@@ -56,6 +63,7 @@ class Workers:
 
     async def ask(self, view: str, arguments: Facts) -> Facts:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
+        self._asked.set()
         worker = await self._living()
         try:
             question = asyncio.to_thread(worker.ask, view, arguments, self.seconds)

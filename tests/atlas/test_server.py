@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
-from fastapi.testclient import TestClient  # noqa: E402
+from starlette.testclient import TestClient  # noqa: E402
 
 import sandlab as sl  # noqa: E402
 from sandlab.atlas.server import create_app  # noqa: E402
