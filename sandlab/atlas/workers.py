@@ -7,6 +7,7 @@ import contextlib
 import multiprocessing
 import resource
 import signal
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -37,16 +38,18 @@ class Workers:
         self._free: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the last one used has the world at hand
         self._all: list[_Worker] = []
         self._loading: set[asyncio.Task[None]] = set()
-        self._asked = asyncio.Event()
+        self._short, self._last = asyncio.Event(), time.monotonic()  # a question waits; when one was last answered
 
     async def start(self, after: float = 0.0) -> None:
-        """Load them when the first question comes, at the latest after so many seconds, unless they are there.
+        """Load each of them when a question waits for it, or when none was answered for so many seconds.
 
         One after the other: on two cores the pages keep one while workers load.
         """
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._asked.wait(), after)
         for _ in range(self.count - len(self._all)):
+            while (rest := self._last + after - time.monotonic()) > 0 and not self._short.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._short.wait(), rest)
+            self._short.clear()
             await self._load()
 
     async def _load(self) -> None:
@@ -59,11 +62,11 @@ class Workers:
             await asyncio.sleep(_AGAIN)
             self._replace(worker)
         else:
+            self._last = time.monotonic()
             self._free.put_nowait(worker)
 
     async def ask(self, view: str, arguments: Facts) -> Facts:
         """The answer of a view; a sentence as `BadInput`, or `TooSlow`."""
-        self._asked.set()
         worker = await self._living()
         try:
             question = asyncio.to_thread(worker.ask, view, arguments, self.seconds)
@@ -75,6 +78,7 @@ class Workers:
             why = self._why(worker)
             self._replace(worker)
             raise TooSlow(why) from None
+        self._last = time.monotonic()
         self._free.put_nowait(worker)
         if kind == "answer":
             return dict(answer)
@@ -90,6 +94,8 @@ class Workers:
     async def _living(self) -> _Worker:
         """The next free worker; one that the system has ended meanwhile is replaced."""
         while True:
+            if self._free.empty():
+                self._short.set()
             try:
                 worker = await asyncio.wait_for(self._free.get(), _START)
             except TimeoutError:
