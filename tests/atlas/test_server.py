@@ -6,11 +6,13 @@ import asyncio
 import io
 import json
 import math
+import shutil
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,6 +26,7 @@ from sandlab.atlas.server import create_app  # noqa: E402
 
 HOST = "127.0.0.1:8000"
 TOKEN = {"X-Sandlab-Token": "t" * 20}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +260,43 @@ print([name for name in sys.modules if name in ("numpy", "scipy", "torch") or na
     assert done.stdout.split("\n")[:2] == ["True True", "[]"], done.stdout + done.stderr
 
 
+def test_a_newly_recorded_run_is_shown_without_a_restart(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from sandlab.atlas import records
+
+    shown = client.get("/api/claims").json()["claims"]
+    monkeypatch.setattr(records, "_RESULTS", tmp_path)  # where nothing is recorded
+    assert client.get("/api/claims").json()["claims"] == []
+    folder = tmp_path / "markov" / "weight-tying" / "quick"
+    shutil.copytree(DOCS / "results" / "markov" / "weight-tying" / "quick", folder)
+    assert client.get("/api/claims").json()["claims"] == []  # remembered
+    (tmp_path / "ledger.jsonl").write_text("{}")
+    assert {row["study"] for row in client.get("/api/claims").json()["claims"]} == {"markov/weight-tying"}
+    monkeypatch.undo()
+    assert client.get("/api/claims").json()["claims"] == shown
+
+
+def test_the_server_starts_without_what_only_workers_need() -> None:
+    program = """
+import sys
+import sandlab.cli, sandlab.atlas.server
+print([name for name in ("torch", "numpy", "scipy", "pydantic", "matplotlib", "rich.console") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_scripts_are_sent_once_and_nothing_beside_them(client: TestClient) -> None:
+    first = client.get("/static/base.js")
+    assert first.status_code == 200 and first.headers["Content-Type"].startswith("text/javascript")
+    again = client.get("/static/base.js", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/static/base.js", headers={"If-None-Match": '"another"'}).content == first.content
+    for path in ("", "pages", "../server.py", "%2e%2e/server.py", "/etc/passwd", "pages/../../server.py"):
+        assert client.get(f"/static/{path}").status_code == 404
+
+
 def test_a_recorded_figure_is_served_and_nothing_beside_it(client: TestClient) -> None:
     from sandlab.lab._report.published import published
 
@@ -420,6 +460,32 @@ def test_headers_allow_nothing_from_elsewhere(client: TestClient) -> None:
     headers = client.get("/").headers
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"] and headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_workers_load_when_a_question_waits_or_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandlab.atlas.workers import Workers
+
+    async def loaded(self: Workers) -> None:
+        times.append(time.monotonic() - begun)
+        self._all.append(None)  # type: ignore[arg-type]
+        self._last = time.monotonic()
+
+    async def play(waits: bool) -> None:
+        pool = Workers(2)
+        starting = asyncio.create_task(pool.start(after=0.5))
+        await asyncio.sleep(0.05)
+        if waits:
+            pool._short.set()
+        await starting
+        await pool.start()  # they are there
+
+    monkeypatch.setattr(Workers, "_load", loaded)
+    for waits, first in ((False, 0.5), (True, 0.0)):
+        times: list[float] = []
+        begun = time.monotonic()
+        asyncio.run(play(waits))
+        assert len(times) == 2 and times[0] >= first and times[1] >= times[0] + 0.5
+        assert not waits or times[0] < 0.5
 
 
 def test_slow_questions_end_and_the_server_goes_on() -> None:
