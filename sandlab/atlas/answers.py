@@ -19,14 +19,14 @@ __all__ = ["Answers"]
 
 _FIRST_PAGE, _QUIET = 0.1, 2.0  # seconds until records are read ahead; until workers load though nobody has asked them
 _RECORDS: dict[str, Callable[[], Facts]] = {"claims": claims, "sources": sources}  # need no worker
-_STEADY = ("worlds", "cards", "devices", *_RECORDS)  # the same for every asker
+_STEADY = ("worlds", "devices", *_RECORDS)  # the same for every asker
 
 
 class Answers:
     """Questions go to the workers, except those whose answer is known or stands in a file."""
 
     def __init__(self, store: Path, workers: int) -> None:
-        self.kept, self.pool = Kept(store), Workers(workers, store=store)
+        self.store, self.kept, self.pool = store, Kept(store), Workers(workers, store=store)
         self._steady: dict[str, tuple[object, asyncio.Task[bytes]]] = {}
 
     async def warm_up(self) -> None:
@@ -41,6 +41,8 @@ class Answers:
             return await self._known(view)
         if view == "guess":
             arguments["folder"] = str(self.kept.place(arguments.pop("kept", "")))
+        if view == "cards":
+            arguments["store"] = str(self.store)
         return as_json(await self._unless_gone(view, arguments, request))
 
     async def _known(self, view: str) -> bytes:

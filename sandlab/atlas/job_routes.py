@@ -24,6 +24,7 @@ from sandlab.lab._store.plain import Facts
 __all__ = ["job_routes"]
 
 _MOST_BODY = 64 * 1024
+_PARTS = ("studies", "cache", "checkpoints", "training", "cards", "atlas")  # of the store
 _RUN = ("sandlab", "run", "STUDY", "--on", "local")
 
 
@@ -160,7 +161,7 @@ def _whole(name: str, text: str) -> int:
 
 def _machine(store: Path) -> Facts:
     """Processors, versions, and what each part of the store holds."""
-    parts = {f"store: {name}": _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
+    parts = {f"store: {name}": _held(store / name) for name in _PARTS}
     return {
         "processors": os.cpu_count(),
         "system": platform.platform(terse=True),

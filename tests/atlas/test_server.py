@@ -297,6 +297,19 @@ def test_scripts_are_sent_once_and_nothing_beside_them(client: TestClient) -> No
         assert client.get(f"/static/{path}").status_code == 404
 
 
+def test_a_card_that_was_measured_here_is_shown(client: TestClient) -> None:
+    from sandlab.lab._card.battery import BATTERY
+    from sandlab.lab._card.kept import keep_card
+    from sandlab.lab._card.measure import Card, Row
+
+    before = client.get("/api/cards").json()["cards"]
+    row = Row("parity", "longer", "errors", values=[0.25], worst=0.5, parameters=30)
+    keep_card(Card("../Mine", BATTERY, "quick", 1, "cpu", [row]), client.app.state.kept.folder.parent)
+    found = client.get("/api/cards").json()["cards"]
+    assert found[:-1] == before and (found[-1]["model"], found[-1]["rows"][0]["score"]) == ("../Mine", 0.5)
+    assert client.get("/api/cards", params={"store": "/"}).status_code == 400
+
+
 def test_a_recorded_figure_is_served_and_nothing_beside_it(client: TestClient) -> None:
     from sandlab.lab._report.published import published
 
