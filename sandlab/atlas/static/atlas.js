@@ -1,5 +1,5 @@
 // The pages of the atlas. State lives in the address (#/page?…): a view can be shared and the back button works.
-import { ask, drawing, foresee, leave, main, pause, place, tell, waiting } from "./base.js";
+import { ask, drawing, foresee, leave, main, pause, place, tell, unreached, waiting } from "./base.js";
 
 // Page → its file and function; the first question it asks, where that is known; whether it draws pictures.
 const PAGES = {
@@ -13,7 +13,7 @@ const PAGES = {
   cards: { file: "records", open: "cardsPage", asks: "cards", draws: true },
   lab: { file: "records", open: "labPage", draws: true },
 };
-const load = ({ file }) => import(`./pages/${file}.js`);
+const load = ({ file }) => import(`./pages/${file}.js`).catch(unreached);
 const TITLES = { world: "worlds" };
 let visit = 0;
 
@@ -62,5 +62,5 @@ document.querySelector("a.skip").addEventListener("click", (event) => {
 }); // the address is the page's
 open().then(() => {
   countJobs();
-  setTimeout(() => Promise.all([drawing(), ...Object.values(PAGES).map(load)]), 300);
+  setTimeout(() => Promise.allSettled([drawing(), ...Object.values(PAGES).map(load)]), 300);
 }); // ready for the next page

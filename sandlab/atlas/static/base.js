@@ -28,7 +28,7 @@ export function element(name, attributes = {}, ...inside) {
   return made;
 }
 
-function unreached(problem) {
+export function unreached(problem) {
   throw problem.name === "AbortError"
     ? problem
     : new Error("The server does not answer: is sandlab serve still running?");
