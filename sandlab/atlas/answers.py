@@ -34,7 +34,8 @@ class Answers:
         if has_plugins():  # their worlds stand on the first page: a worker lists them
             await self.pool.start()
         await asyncio.sleep(_FIRST_PAGE)
-        await asyncio.gather(self._known("claims"), self.pool.start(after=_QUIET), return_exceptions=True)
+        await asyncio.gather(self._known("claims"), return_exceptions=True)  # whoever asks is told what is wrong
+        await self.pool.start(after=_QUIET)
 
     async def answer(self, view: str, arguments: Facts, request: Request) -> bytes:
         if view in _STEADY:
