@@ -403,6 +403,23 @@ def test_a_job_has_limits_of_memory_and_time() -> None:
     assert "MemoryError" in said("bytearray(2**42)").stderr
 
 
+def test_a_job_is_alive_from_its_order_to_its_end() -> None:
+    from sandlab.atlas.jobs import Jobs
+
+    async def play() -> list[tuple[str, bool]]:
+        jobs, seen = Jobs(None), []
+        job = jobs.start("run", "a job", ["sandlab", "--version"])
+        while not seen or seen[-1][1]:
+            seen.append((job.state, job.alive))
+            await asyncio.sleep(0)  # also between "running" and the process that runs
+        jobs.close()
+        return seen
+
+    seen = asyncio.run(asyncio.wait_for(play(), 300))
+    assert seen[0] == ("waiting", True) and ("running", True) in seen and seen[-1] == ("done", False)
+    assert ("running", False) not in seen
+
+
 def test_a_job_ends_when_no_page_asks_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from sandlab.atlas import jobs
 
