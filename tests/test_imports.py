@@ -29,7 +29,7 @@ WRITES_AT_THE_USERS_CALL = {"files.py", "worlds/export.py", "models/io.py", "mod
     "learning/distillation/checkpoint_store.py",
 }
 WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "savefig", "save_file", "to_parquet", "rename", "rmtree"}
-NETWORK = {"socket", "urllib", "http", "requests", "fastapi", "uvicorn", "aiohttp", "httpx"}
+NETWORK = {"socket", "urllib", "http", "requests", "starlette", "uvicorn", "aiohttp", "httpx"}
 USES_NETWORK = {"atlas", "lab"}  # the laboratory knocks at a cluster's door
 
 

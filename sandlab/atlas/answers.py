@@ -6,47 +6,53 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from fastapi import Request
+from starlette.requests import Request
 
 from sandlab.atlas.catalogue import built_in_worlds, has_plugins
 from sandlab.atlas.kept import Kept
 from sandlab.atlas.plain import as_json
-from sandlab.atlas.records import claims, sources
+from sandlab.atlas.records import claims, last_change, sources
 from sandlab.atlas.workers import TooSlow, Workers
 from sandlab.lab._store.plain import Facts
 
 __all__ = ["Answers"]
 
-_FIRST_PAGE = 1.0  # seconds
+_FIRST_PAGE, _QUIET = 0.1, 2.0  # seconds until records are read ahead; until workers load though nobody has asked them
 _RECORDS: dict[str, Callable[[], Facts]] = {"claims": claims, "sources": sources}  # need no worker
-_STEADY = ("worlds", "cards", "devices", *_RECORDS)  # the same for every asker, until the server ends
+_STEADY = ("worlds", "devices", *_RECORDS)  # the same for every asker
 
 
 class Answers:
     """Questions go to the workers, except those whose answer is known or stands in a file."""
 
     def __init__(self, store: Path, workers: int) -> None:
-        self.kept, self.pool = Kept(store), Workers(workers, store=store)
-        self._steady: dict[str, asyncio.Task[bytes]] = {}
+        self.store, self.kept, self.pool = store, Kept(store), Workers(workers, store=store)
+        self._steady: dict[str, tuple[object, asyncio.Task[bytes]]] = {}
 
     async def warm_up(self) -> None:
-        """Workers load what they need once the first page has had its second: it needs none of them."""
-        if not has_plugins():
-            await asyncio.sleep(_FIRST_PAGE)
-        await self.pool.start()
+        """What the next pages ask for, once the first page has come: the claims, and workers."""
+        if has_plugins():  # their worlds stand on the first page: a worker lists them
+            await self.pool.start()
+        await asyncio.sleep(_FIRST_PAGE)
+        await asyncio.gather(self._known("claims"), return_exceptions=True)  # whoever asks is told what is wrong
+        await self.pool.start(after=_QUIET)
 
     async def answer(self, view: str, arguments: Facts, request: Request) -> bytes:
         if view in _STEADY:
             return await self._known(view)
         if view == "guess":
             arguments["folder"] = str(self.kept.place(arguments.pop("kept", "")))
+        if view == "cards":
+            arguments["store"] = str(self.store)
         return as_json(await self._unless_gone(view, arguments, request))
 
     async def _known(self, view: str) -> bytes:
-        """What does not change: the first asker has it made, the others wait for the same."""
-        if view not in self._steady:
-            self._steady[view] = asyncio.create_task(self._make(view))
-        task = self._steady[view]
+        """What seldom changes: the first asker has it made, the others wait for the same."""
+        state = last_change() if view in _RECORDS else None
+        before, task = self._steady.get(view, (None, None))
+        if task is None or before != state:
+            task = asyncio.create_task(self._make(view))
+            self._steady[view] = state, task
         try:
             return await asyncio.shield(task)
         finally:

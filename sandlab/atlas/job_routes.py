@@ -10,8 +10,9 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from fastapi import FastAPI, Request
-from fastapi.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from sandlab.atlas.catalogue import PATHS
 from sandlab.atlas.kept import packed
@@ -20,71 +21,83 @@ from sandlab.atlas.records import found_now
 from sandlab.errors import BadInput, integer, number
 from sandlab.lab._store.plain import Facts
 
-__all__ = ["add_job_routes"]
+__all__ = ["job_routes"]
 
 _MOST_BODY = 64 * 1024
+_PARTS = ("studies", "cache", "checkpoints", "training", "cards", "atlas")  # of the store
 _RUN = ("sandlab", "run", "STUDY", "--on", "local")
 
 
-def add_job_routes(app: FastAPI) -> None:
+def job_routes() -> list[Route]:
     """Trainings and runs: start, follow, stop, keep, export; and what the machine is."""
+    return [
+        Route("/jobs", _every, methods=["GET"]),
+        Route("/jobs/{which}", _one, methods=["GET"]),
+        Route("/jobs", _begin, methods=["POST"]),
+        Route("/jobs/{which}/findings", _findings, methods=["GET"]),
+        Route("/jobs/{which}/keep", _keep, methods=["POST"]),
+        Route("/jobs/{which}/export", _export, methods=["GET"]),
+        Route("/kept", _every_kept, methods=["GET"]),
+        Route("/jobs/{which}", _stop, methods=["DELETE"]),
+        Route("/lab", _lab, methods=["GET"]),
+    ]
 
-    @app.get("/jobs")
-    async def every(request: Request) -> Answer:
-        return Answer({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.all()]})
 
-    @app.get("/jobs/{which}")
-    async def one(which: str, request: Request) -> Answer:
-        since = _whole("since", request.query_params.get("since", "0"))
-        return Answer(request.app.state.jobs.get(_whole("job", which)).facts(since))
+async def _every(request: Request) -> Answer:
+    return Answer({"jobs": [{**job.facts(), "lines": []} for job in request.app.state.jobs.all()]})
 
-    @app.post("/jobs")
-    async def begin(request: Request) -> Answer:
-        asked = await _body(request)
-        kind, jobs = asked.get("kind"), request.app.state.jobs
-        if kind == "run":
-            words, title = _run_words(asked)
-            return Answer(jobs.start("run", title, words).facts())
-        if kind == "train":
-            folder = request.app.state.kept.fresh()
-            plan = _training_plan(asked)
-            choice = {name: plan[name] for name in ("world", "model", "settings", "options")}
-            await request.app.state.ask("training", choice)  # refuses what cannot be trained
-            words = ["sandlab.atlas.live_training", json.dumps({**plan, "folder": str(folder)})]
-            return Answer(jobs.start("train", f"{plan['model']} on {plan['world']}", words, folder).facts())
-        raise BadInput("kind must be 'run' or 'train'")
 
-    @app.get("/jobs/{which}/findings")
-    async def findings(which: str, request: Request) -> Answer:
-        job = request.app.state.jobs.get(_whole("job", which))
-        if job.kind != "run" or job.state != "done":
-            raise BadInput("there are findings once a study has been run to its end")
-        study = job.words[_RUN.index("STUDY")]
-        return Answer(await asyncio.to_thread(found_now, request.app.state.kept.folder.parent, study))
+async def _one(request: Request) -> Answer:
+    since = _whole("since", request.query_params.get("since", "0"))
+    return Answer(request.app.state.jobs.get(_number(request)).facts(since))
 
-    @app.post("/jobs/{which}/keep")
-    async def keep(which: str, request: Request) -> Answer:
-        return Answer({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_whole("job", which)))})
 
-    @app.get("/jobs/{which}/export")
-    async def export(which: str, request: Request) -> Response:
-        job = request.app.state.jobs.get(_whole("job", which))
-        if job.folder is None or not job.saved or job.alive:
-            raise BadInput("there is nothing to export yet: stop the training or wait for its end")
-        about = {"Content-Disposition": f'attachment; filename="sandlab-training-{job.number}.zip"'}
-        return Response(await asyncio.to_thread(packed, job.folder), media_type="application/zip", headers=about)
+async def _begin(request: Request) -> Answer:
+    asked = await _body(request)
+    kind, jobs = asked.get("kind"), request.app.state.jobs
+    if kind == "run":
+        words, title = _run_words(asked)
+        return Answer(jobs.start("run", title, words).facts())
+    if kind == "train":
+        folder = request.app.state.kept.fresh()
+        plan = _training_plan(asked)
+        choice = {name: plan[name] for name in ("world", "model", "settings", "options")}
+        await request.app.state.ask("training", choice)  # refuses what cannot be trained
+        words = ["sandlab.atlas.live_training", json.dumps({**plan, "folder": str(folder)})]
+        return Answer(jobs.start("train", f"{plan['model']} on {plan['world']}", words, folder).facts())
+    raise BadInput("kind must be 'run' or 'train'")
 
-    @app.get("/kept")
-    async def every_kept(request: Request) -> Answer:
-        return Answer({"kept": request.app.state.kept.all()})
 
-    @app.delete("/jobs/{which}")
-    async def stop(which: str, request: Request) -> Answer:
-        return Answer(request.app.state.jobs.stop(_whole("job", which)).facts())
+async def _findings(request: Request) -> Answer:
+    job = request.app.state.jobs.get(_number(request))
+    if job.kind != "run" or job.state != "done":
+        raise BadInput("there are findings once a study has been run to its end")
+    study = job.words[_RUN.index("STUDY")]
+    return Answer(await asyncio.to_thread(found_now, request.app.state.kept.folder.parent, study))
 
-    @app.get("/lab")
-    async def lab(request: Request) -> Answer:
-        return Answer(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
+
+async def _keep(request: Request) -> Answer:
+    return Answer({"kept": request.app.state.kept.keep(request.app.state.jobs.get(_number(request)))})
+
+
+async def _export(request: Request) -> Response:
+    job = request.app.state.jobs.get(_number(request))
+    if job.folder is None or not job.saved or job.alive:
+        raise BadInput("there is nothing to export yet: stop the training or wait for its end")
+    about = {"Content-Disposition": f'attachment; filename="sandlab-training-{job.number}.zip"'}
+    return Response(await asyncio.to_thread(packed, job.folder), media_type="application/zip", headers=about)
+
+
+async def _every_kept(request: Request) -> Answer:
+    return Answer({"kept": request.app.state.kept.all()})
+
+
+async def _stop(request: Request) -> Answer:
+    return Answer(request.app.state.jobs.stop(_number(request)).facts())
+
+
+async def _lab(request: Request) -> Answer:
+    return Answer(await asyncio.to_thread(_machine, request.app.state.kept.folder.parent))
 
 
 async def _body(request: Request) -> Facts:
@@ -135,6 +148,11 @@ def _plain(given: object) -> dict[str, str]:
     return {str(name)[:80]: str(value)[:2000] for name, value in given.items()}
 
 
+def _number(request: Request) -> int:
+    """The job that the address names."""
+    return _whole("job", request.path_params["which"])
+
+
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise BadInput(f"{name} must be a whole number")
@@ -143,7 +161,7 @@ def _whole(name: str, text: str) -> int:
 
 def _machine(store: Path) -> Facts:
     """Processors, versions, and what each part of the store holds."""
-    parts = {f"store: {name}": _held(store / name) for name in ("studies", "cache", "checkpoints", "training", "atlas")}
+    parts = {f"store: {name}": _held(store / name) for name in _PARTS}
     return {
         "processors": os.cpu_count(),
         "system": platform.platform(terse=True),

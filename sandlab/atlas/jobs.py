@@ -44,7 +44,9 @@ class Job:
 
     @property
     def alive(self) -> bool:
-        return self.state == "waiting" or (self.process is not None and self.process.returncode is None)
+        """Not done: it waits, is being started, runs, or was told to end and still writes down what there is."""
+        begun = self.process is not None and self.process.returncode is None
+        return begun or self.state in ("waiting", "running")
 
     @property
     def saved(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from fastapi.responses import JSONResponse
+from starlette.responses import JSONResponse
 
 __all__ = ["Answer", "as_json"]
 

@@ -6,18 +6,24 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.staticfiles import StaticFiles
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sandlab.atlas.answers import Answers
-from sandlab.atlas.job_routes import add_job_routes
+from sandlab.atlas.job_routes import job_routes
 from sandlab.atlas.jobs import Jobs
 from sandlab.atlas.questions import QUESTIONS, read_arguments
+from sandlab.atlas.shipped import Shipped
 from sandlab.atlas.workers import TooSlow
 from sandlab.errors import BadInput
 
@@ -49,7 +55,7 @@ HEADERS = {
 
 def create_app(
     *, store: Path | None = None, hosts: tuple[str, ...] = (), token: str = "", private: bool = False, workers: int = 2
-) -> FastAPI:
+) -> Starlette:
     """The application.
 
     hosts     values of the Host header that are answered, such as "127.0.0.1:8000"; empty: any
@@ -60,7 +66,7 @@ def create_app(
     answers = Answers(folder, workers)
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: Starlette) -> AsyncIterator[None]:
         app.state.jobs = Jobs(folder)
         warm = asyncio.create_task(answers.warm_up())
         yield
@@ -68,62 +74,83 @@ def create_app(
         app.state.jobs.close()
         answers.pool.close()
 
-    app = FastAPI(title="SandLab atlas", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
+    app = Starlette(
+        routes=[*_questions(answers, token), *job_routes()],
+        middleware=[Middleware(_Guard, hosts=hosts, token=token, private=private)],
+        exception_handlers={BadInput: _bad, TooSlow: _slow, HTTPException: _unknown},
+        lifespan=life,
+    )
     app.state.kept, app.state.ask = answers.kept, answers.pool.ask
-    _add_guard(app, hosts, token, private)
-    _add_sentences(app)
-    _add_questions(app, answers, token)
-    add_job_routes(app)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
 
-def _add_guard(app: FastAPI, hosts: tuple[str, ...], token: str, private: bool) -> None:
+class _Guard:
     """Nothing is answered before the asker is known to be the page; every answer carries the policy."""
 
-    @app.middleware("http")
-    async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        refusal = _refusal(request, hosts, token, private)
-        answer = refusal or await call(request)
-        for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        if refusal is None and request.url.path.startswith("/static/"):
-            answer.headers["Cache-Control"] = "no-cache"  # kept by the browser, which asks whether it is still the same
-        return answer
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...], token: str, private: bool) -> None:
+        self.app, self.hosts, self.token, self.private = app, hosts, token, private
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_policy(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = _refusal(Request(scope), self.hosts, self.token, self.private)
+        await (refusal or self.app)(scope, receive, with_policy)
 
 
-def _add_sentences(app: FastAPI) -> None:
-    """What goes wrong is a sentence that the page shows."""
-
-    @app.exception_handler(BadInput)
-    async def bad(_request: Request, problem: BadInput) -> JSONResponse:
-        return JSONResponse({"error": str(problem)}, 400)
-
-    @app.exception_handler(TooSlow)
-    async def slow(_request: Request, problem: TooSlow) -> JSONResponse:
-        return JSONResponse({"error": str(problem)}, 503)
+async def _bad(_request: Request, problem: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(problem)}, 400)
 
 
-def _add_questions(app: FastAPI, answers: Answers, token: str) -> None:
-    """The page itself, its questions, and the recorded figures."""
+async def _slow(_request: Request, problem: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(problem)}, 503)
 
-    @app.get("/", response_class=HTMLResponse)
-    async def page() -> HTMLResponse:
-        return HTMLResponse((STATIC / "index.html").read_text(encoding="utf-8").replace("{{token}}", token))
 
-    @app.get("/api/{view}")
-    async def answer(view: str, request: Request) -> Response:
+async def _unknown(_request: Request, problem: Exception) -> JSONResponse:
+    """No such address, or not asked in this way."""
+    assert isinstance(problem, HTTPException)
+    return JSONResponse({"error": problem.detail}, problem.status_code, problem.headers)
+
+
+def _questions(answers: Answers, token: str) -> list[Route]:
+    """The page itself, what ships with it, its questions, and the recorded figures."""
+    shipped = Shipped(STATIC)
+
+    async def page(_request: Request) -> HTMLResponse:
+        return HTMLResponse(shipped.text("index.html").replace("{{token}}", token))
+
+    async def static(request: Request) -> Response:
+        return shipped.answer(request.path_params["name"], request)
+
+    async def answer(request: Request) -> Response:
+        view = request.path_params["view"]
         if view not in QUESTIONS:
             return JSONResponse({"error": f"there is no question called {view!r}"[:200]}, 404)
         arguments = read_arguments(view, request.query_params.items())
         return Response(await answers.answer(view, arguments, request), media_type="application/json")
 
-    @app.get("/figure/{chapter}/{study}/{preset}/{name}")
-    async def figure(chapter: str, study: str, preset: str, name: str) -> Response:
-        found = await answers.pool.ask("figure", {"study": f"{chapter}/{study}", "preset": preset, "name": name})
+    async def figure(request: Request) -> Response:
+        asked = request.path_params
+        study = f"{asked['chapter']}/{asked['study']}"
+        found = await answers.pool.ask("figure", {"study": study, "preset": asked["preset"], "name": asked["name"]})
         if not found["svg"]:
             return JSONResponse({"error": "there is no such figure"}, 404)
         return Response(found["svg"], media_type="image/svg+xml")
+
+    return [
+        Route("/", page),
+        Route("/static/{name:path}", static),
+        Route("/api/{view}", answer),
+        Route("/figure/{chapter}/{study}/{preset}/{name}", figure),
+    ]
 
 
 def _refusal(request: Request, hosts: tuple[str, ...], token: str, private: bool) -> JSONResponse | None:
@@ -160,7 +187,7 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000, store: Path | None = Non
     names = {"localhost", "127.0.0.1"} if alone else {host}
     hosts = tuple(f"{name}:{port}" for name in names)
     app = create_app(store=store, hosts=hosts if alone else (), token=token, private=not alone)
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=200)
+    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, ws="none", limit_concurrency=200)
 
 
 def refuse_taken_port(host: str, port: int) -> None:

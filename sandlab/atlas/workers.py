@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import resource
 import signal
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -36,10 +38,18 @@ class Workers:
         self._free: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # the last one used has the world at hand
         self._all: list[_Worker] = []
         self._loading: set[asyncio.Task[None]] = set()
+        self._short, self._last = asyncio.Event(), time.monotonic()  # a question waits; when one was last answered
 
-    async def start(self) -> None:
-        """One after the other: on two cores the pages keep one while workers load."""
-        for _ in range(self.count):
+    async def start(self, after: float = 0.0) -> None:
+        """Load each of them when a question waits for it, or when none was answered for so many seconds.
+
+        One after the other: on two cores the pages keep one while workers load.
+        """
+        for _ in range(self.count - len(self._all)):
+            while (rest := self._last + after - time.monotonic()) > 0 and not self._short.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._short.wait(), rest)
+            self._short.clear()
             await self._load()
 
     async def _load(self) -> None:
@@ -52,6 +62,7 @@ class Workers:
             await asyncio.sleep(_AGAIN)
             self._replace(worker)
         else:
+            self._last = time.monotonic()
             self._free.put_nowait(worker)
 
     async def ask(self, view: str, arguments: Facts) -> Facts:
@@ -67,6 +78,7 @@ class Workers:
             why = self._why(worker)
             self._replace(worker)
             raise TooSlow(why) from None
+        self._last = time.monotonic()
         self._free.put_nowait(worker)
         if kind == "answer":
             return dict(answer)
@@ -82,6 +94,8 @@ class Workers:
     async def _living(self) -> _Worker:
         """The next free worker; one that the system has ended meanwhile is replaced."""
         while True:
+            if self._free.empty():
+                self._short.set()
             try:
                 worker = await asyncio.wait_for(self._free.get(), _START)
             except TimeoutError:

@@ -46,7 +46,8 @@ _WORDS = {
 CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, BUG, INTERRUPTED = 1, 2, 3, 4, 130
 
 
-def _make() -> typer.Typer:
+def _bare() -> typer.Typer:
+    """The terminal without commands."""
     made = typer.Typer(
         name="sandlab",
         help="A laboratory of structured worlds with exact truth: look at them, train on them, check published claims.",
@@ -57,6 +58,11 @@ def _make() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_options)
+    return made
+
+
+def _make() -> typer.Typer:
+    made = _bare()
     for part in (
         browse,
         studies,
@@ -94,6 +100,21 @@ def _options(
 app = _make()
 
 
+def _named(arguments: Sequence[str]) -> typer.Typer:
+    """The terminal with the command that is named first alone: typer reads the options of every command it is given."""
+    asked = arguments[0] if arguments else ""
+    found = [each for each in app.registered_commands if each.callback and _name(each) == asked]
+    if not found:
+        return app
+    made = _bare()
+    made.registered_commands = found
+    return made
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    return command.name or str(getattr(command.callback, "__name__", "")).replace("_", "-")
+
+
 class Terminated(BaseException):
     """The system asked the process to end (SIGTERM, SIGHUP)."""
 
@@ -120,7 +141,7 @@ def call(arguments: list[str]) -> int:
     """Run a command and return its exit code; what a user can mend is said in one sentence."""
     try:
         arguments = _load_plugins(arguments)
-        code = int(app(arguments, standalone_mode=False, prog_name="sandlab") or 0)
+        code = int(_named(arguments)(arguments, standalone_mode=False, prog_name="sandlab") or 0)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code

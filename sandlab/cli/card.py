@@ -46,6 +46,7 @@ def card(
     from sandlab.cli.studies import OUT_OF_TIME, seconds
     from sandlab.errors import choice, integer
     from sandlab.lab._card.battery import tasks
+    from sandlab.lab._card.kept import keep_card
     from sandlab.lab._card.measure import REFERENCES, Reference, measure_card, recorded
     from sandlab.lab._card.page import described, write_card
     from sandlab.lab._exec.executors import executor
@@ -72,6 +73,7 @@ def card(
                 left = None if limit is None else max(0.0, limit - (time.monotonic() - start))
                 lab = Laboratory(Store.open(store), place, device=device, budget=left, progress=on_bar(bar, "card"))
                 made.append(measure_card(name, each, lab, size=size, seeds=seeds, only=chosen))
+                keep_card(made[-1], lab.store.folder)
     finally:
         place.close()
     others = made[1:] or [known for known in recorded(size) if known.model != made[0].model]

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
-from fastapi.testclient import TestClient  # noqa: E402
+from starlette.testclient import TestClient  # noqa: E402
 
 from sandlab.atlas.guard import Closed  # noqa: E402
 from sandlab.atlas.questions import QUESTIONS  # noqa: E402

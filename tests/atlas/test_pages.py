@@ -189,6 +189,10 @@ def test_claims_are_all_drawn_filtered_and_opened(page: Any, address: str) -> No
     page.wait_for_function(f"() => document.querySelectorAll('article.claim').length === {every}")
     page.click("text=History and figures >> nth=0")
     page.wait_for_selector("text=Run it now")
+    page.select_option("[aria-label=Chapter]", "nce")
+    page.wait_for_function("() => !document.querySelector('.more')")
+    page.select_option("[aria-label=Chapter]", "markov")
+    page.wait_for_selector("text=Run it now")  # a row comes back as it was
     page.reload()
     page.wait_for_function(f"() => document.querySelectorAll('article.claim').length === {every}")
     page.wait_for_selector("text=Run it now")

@@ -6,24 +6,27 @@ import asyncio
 import io
 import json
 import math
+import shutil
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
-from fastapi.testclient import TestClient  # noqa: E402
+from starlette.testclient import TestClient  # noqa: E402
 
 import sandlab as sl  # noqa: E402
 from sandlab.atlas.server import create_app  # noqa: E402
 
 HOST = "127.0.0.1:8000"
 TOKEN = {"X-Sandlab-Token": "t" * 20}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +260,56 @@ print([name for name in sys.modules if name in ("numpy", "scipy", "torch") or na
     assert done.stdout.split("\n")[:2] == ["True True", "[]"], done.stdout + done.stderr
 
 
+def test_a_newly_recorded_run_is_shown_without_a_restart(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from sandlab.atlas import records
+
+    shown = client.get("/api/claims").json()["claims"]
+    monkeypatch.setattr(records, "_RESULTS", tmp_path)  # where nothing is recorded
+    assert client.get("/api/claims").json()["claims"] == []
+    folder = tmp_path / "markov" / "weight-tying" / "quick"
+    shutil.copytree(DOCS / "results" / "markov" / "weight-tying" / "quick", folder)
+    assert client.get("/api/claims").json()["claims"] == []  # remembered
+    (tmp_path / "ledger.jsonl").write_text("{}")
+    assert {row["study"] for row in client.get("/api/claims").json()["claims"]} == {"markov/weight-tying"}
+    monkeypatch.undo()
+    assert client.get("/api/claims").json()["claims"] == shown
+
+
+def test_the_server_starts_without_what_only_workers_need() -> None:
+    program = """
+import sys
+import sandlab.cli, sandlab.atlas.server
+print([name for name in ("torch", "numpy", "scipy", "pydantic", "matplotlib", "rich.console") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_scripts_are_sent_once_and_nothing_beside_them(client: TestClient) -> None:
+    first = client.get("/static/base.js")
+    assert first.status_code == 200 and first.headers["Content-Type"].startswith("text/javascript")
+    again = client.get("/static/base.js", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/static/base.js", headers={"If-None-Match": '"another"'}).content == first.content
+    for path in ("", "pages", "../server.py", "%2e%2e/server.py", "/etc/passwd", "pages/../../server.py"):
+        assert client.get(f"/static/{path}").status_code == 404
+
+
+def test_a_card_that_was_measured_here_is_shown(client: TestClient) -> None:
+    from sandlab.lab._card.battery import BATTERY
+    from sandlab.lab._card.kept import keep_card
+    from sandlab.lab._card.measure import Card, Row
+
+    before = client.get("/api/cards").json()["cards"]
+    row = Row("parity", "longer", "errors", values=[0.25], worst=0.5, parameters=30)
+    keep_card(Card("../Mine", BATTERY, "quick", 1, "cpu", [row]), client.app.state.kept.folder.parent)
+    found = client.get("/api/cards").json()["cards"]
+    assert found[:-1] == before and (found[-1]["model"], found[-1]["rows"][0]["score"]) == ("../Mine", 0.5)
+    assert client.get("/api/cards", params={"store": "/"}).status_code == 400
+
+
 def test_a_recorded_figure_is_served_and_nothing_beside_it(client: TestClient) -> None:
     from sandlab.lab._report.published import published
 
@@ -350,6 +403,23 @@ def test_a_job_has_limits_of_memory_and_time() -> None:
     assert "MemoryError" in said("bytearray(2**42)").stderr
 
 
+def test_a_job_is_alive_from_its_order_to_its_end() -> None:
+    from sandlab.atlas.jobs import Jobs
+
+    async def play() -> list[tuple[str, bool]]:
+        jobs, seen = Jobs(None), []
+        job = jobs.start("run", "a job", ["sandlab", "--version"])
+        while not seen or seen[-1][1]:
+            seen.append((job.state, job.alive))
+            await asyncio.sleep(0)  # also between "running" and the process that runs
+        jobs.close()
+        return seen
+
+    seen = asyncio.run(asyncio.wait_for(play(), 300))
+    assert seen[0] == ("waiting", True) and ("running", True) in seen and seen[-1] == ("done", False)
+    assert ("running", False) not in seen
+
+
 def test_a_job_ends_when_no_page_asks_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from sandlab.atlas import jobs
 
@@ -420,6 +490,32 @@ def test_headers_allow_nothing_from_elsewhere(client: TestClient) -> None:
     headers = client.get("/").headers
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"] and headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_workers_load_when_a_question_waits_or_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandlab.atlas.workers import Workers
+
+    async def loaded(self: Workers) -> None:
+        times.append(time.monotonic() - begun)
+        self._all.append(None)  # type: ignore[arg-type]
+        self._last = time.monotonic()
+
+    async def play(waits: bool) -> None:
+        pool = Workers(2)
+        starting = asyncio.create_task(pool.start(after=0.5))
+        await asyncio.sleep(0.05)
+        if waits:
+            pool._short.set()
+        await starting
+        await pool.start()  # they are there
+
+    monkeypatch.setattr(Workers, "_load", loaded)
+    for waits, first in ((False, 0.5), (True, 0.0)):
+        times: list[float] = []
+        begun = time.monotonic()
+        asyncio.run(play(waits))
+        assert len(times) == 2 and times[0] >= first and times[1] >= times[0] + 0.5
+        assert not waits or times[0] < 0.5
 
 
 def test_slow_questions_end_and_the_server_goes_on() -> None:

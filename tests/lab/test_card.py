@@ -15,6 +15,7 @@ import sandlab as sl
 from sandlab.cli import call
 from sandlab.lab._card import battery, measure, page, zoo_page
 from sandlab.lab._card.battery import CardTest, Task, tasks
+from sandlab.lab._card.kept import kept_cards
 from sandlab.lab._card.measure import REFERENCES, Card, Reference, Row, matched, measure_card
 from sandlab.lab._exec.executors import Local
 from sandlab.lab._store.store import Store
@@ -153,5 +154,7 @@ def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatc
     words = ["card", "four_lines.py:Four", "--seeds", "2", "--store", "runs", "--on", "local", "--against", "rnn"]
     assert call(words) == 0
     assert json.loads((tmp_path / "card" / "card.json").read_text())["model"] == "Four"
+    (tmp_path / "runs" / "cards" / "broken.json").write_text('{"model": 1}')
+    assert [card.model for card in kept_cards(tmp_path / "runs")] == ["Four", "rnn"]
     assert call([*words, "--against", "gpt"]) == 2
     assert call([*words, "--tasks", "chains"]) == 2

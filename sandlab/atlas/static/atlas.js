@@ -1,25 +1,19 @@
 // The pages of the atlas. State lives in the address (#/page?…): a view can be shared and the back button works.
-import { ask, drawing, leave, main, pause, place, tell, waiting } from "./base.js";
-import { circuitsPage } from "./pages/circuits.js";
-import { claimsPage } from "./pages/claims.js";
-import { decodingPage } from "./pages/decoding.js";
-import { cardsPage, labPage } from "./pages/records.js";
-import { sourcesPage } from "./pages/sources.js";
-import { trainingPage } from "./pages/training.js";
-import { worldPage, worldsPage } from "./pages/worlds.js";
+import { ask, drawing, foresee, leave, main, pause, place, tell, unreached, waiting } from "./base.js";
 
+// Page → its file and function; the first question it asks, where that is known; whether it draws pictures.
 const PAGES = {
-  worlds: worldsPage,
-  world: worldPage,
-  circuits: circuitsPage,
-  claims: claimsPage,
-  training: trainingPage,
-  decoding: decodingPage,
-  sources: sourcesPage,
-  cards: cardsPage,
-  lab: labPage,
+  worlds: { file: "worlds", open: "worldsPage", asks: "worlds" },
+  world: { file: "worlds", open: "worldPage", draws: true },
+  circuits: { file: "circuits", open: "circuitsPage", draws: true },
+  claims: { file: "claims", open: "claimsPage", asks: "claims" },
+  training: { file: "training", open: "trainingPage", asks: "worlds", draws: true },
+  decoding: { file: "decoding", open: "decodingPage", draws: true },
+  sources: { file: "sources", open: "sourcesPage", asks: "sources" },
+  cards: { file: "records", open: "cardsPage", asks: "cards", draws: true },
+  lab: { file: "records", open: "labPage", draws: true },
 };
-const TEXT = new Set(["worlds", "claims", "sources"]); // pages without drawings
+const load = ({ file }) => import(`./pages/${file}.js`).catch(unreached);
 const TITLES = { world: "worlds" };
 let visit = 0;
 
@@ -35,8 +29,11 @@ async function open() {
   document.title = `${page} · SandLab atlas`;
   main.replaceChildren(waiting());
   try {
-    if (page in PAGES && !TEXT.has(page)) await drawing();
-    await (PAGES[page] ?? worldsPage)(state);
+    const about = Object.hasOwn(PAGES, page) ? PAGES[page] : PAGES.worlds;
+    if (about.asks) foresee(about.asks);
+    const [module] = await Promise.all([load(about), about.draws && drawing()]);
+    if (mine !== visit) return;
+    await module[about.open](state);
     if (mine === visit) main.dataset.ready = "yes";
   } catch (problem) {
     if (mine === visit) tell(problem);
@@ -64,6 +61,6 @@ document.querySelector("a.skip").addEventListener("click", (event) => {
   main.focus();
 }); // the address is the page's
 open().then(() => {
-  setTimeout(drawing, 300);
   countJobs();
+  setTimeout(() => Promise.allSettled([drawing(), ...Object.values(PAGES).map(load)]), 300);
 }); // ready for the next page

@@ -28,7 +28,7 @@ export function element(name, attributes = {}, ...inside) {
   return made;
 }
 
-function unreached(problem) {
+export function unreached(problem) {
   throw problem.name === "AbortError"
     ? problem
     : new Error("The server does not answer: is sandlab serve still running?");
@@ -43,7 +43,18 @@ export async function ask(path, options = {}) {
 // A picture is fetched without headers: where the page itself needs the token, so does its address.
 export const pictured = (path) =>
   new URLSearchParams(location.search).has("token") ? `${path}?token=${encodeURIComponent(token)}` : path;
-export const view = (name, parameters = {}) => ask(`/api/${name}?${new URLSearchParams(parameters)}`);
+// A question that a page is about to ask is on its way while the page itself loads.
+const foreseen = new Map();
+export function foresee(name) {
+  const answer = ask(`/api/${name}?`);
+  answer.catch(() => {}); // whoever asks is told
+  foreseen.set(name, answer);
+}
+export function view(name, parameters = {}) {
+  const known = Object.keys(parameters).length ? undefined : foreseen.get(name);
+  foreseen.delete(name);
+  return known ?? ask(`/api/${name}?${new URLSearchParams(parameters)}`);
+}
 export async function download(path, name) {
   const answer = await fetch(path, { headers: { "X-Sandlab-Token": token } }).catch(unreached);
   if (!answer.ok) throw new Error((await answer.json()).error);
@@ -73,6 +84,7 @@ export const told =
 export function leave() {
   leaving.abort();
   leaving = new AbortController();
+  foreseen.clear();
   clearTimeout(writing);
   writing = 0;
   tell();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from sandlab.lab._store.plain import Facts
 
@@ -58,11 +59,15 @@ def _figures(study: str) -> list[Facts]:
     ]
 
 
-def cards() -> Facts:
-    """The recorded cards of the built-in architectures."""
+def cards(store: str) -> Facts:
+    """The recorded cards of the built-in architectures, and those that were measured here.
+
+    store   folder of the measured ones; the server names it, never the page
+    """
+    from sandlab.lab._card.kept import kept_cards
     from sandlab.lab._card.measure import recorded
 
-    found = [*recorded("quick"), *recorded("full")]
+    found = [*recorded("quick"), *recorded("full"), *kept_cards(Path(store))]
     return {
         "cards": [
             {

@@ -93,7 +93,12 @@ function canvas(states) {
   return svg;
 }
 
+// So many arrows that names beside them would lie on each other: they have the colours of their letters instead.
+export const crowded = (table) =>
+  table.length > 4 && new Set(table.flatMap((row, from) => row.map((to) => `${from} ${to}`))).size > 3 * table.length;
+
 function drawEdges(svg, at, { letters, table }) {
+  const dense = crowded(table);
   const edges = d3.rollups(
     table.flatMap((row, from) => row.map((to, letter) => ({ from, to, letter }))),
     (each) => each.map((edge) => edge.letter),
@@ -103,7 +108,12 @@ function drawEdges(svg, at, { letters, table }) {
   for (const [key, which] of edges) {
     const [from, to] = key.split(" ").map(Number);
     const { path, label } = arrow(at[from], at[to], back.has(key) ? 22 : 6);
-    svg.append("path").attr("d", path).attr("class", "edge").attr("marker-end", "url(#tip)");
+    const drawn = svg.append("path").attr("d", path).attr("class", "edge").attr("marker-end", "url(#tip)");
+    if (dense) {
+      drawn.classed("coloured", true).style("stroke", colour(which[0]));
+      drawn.append("title").text(which.map((letter) => letters[letter] ?? letter).join(" "));
+      continue;
+    }
     const text = svg.append("text").attr("text-anchor", "middle").attr("class", "edge-name");
     text.attr("x", label[0]).attr("y", label[1] + 4);
     which.forEach((letter, index) => {

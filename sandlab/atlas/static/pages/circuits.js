@@ -11,11 +11,12 @@ import {
   main,
   panel,
   slider,
+  swatches,
   told,
   view,
   waiting,
 } from "../base.js";
-import { editor, picture, readTable, written } from "./automaton.js";
+import { crowded, editor, picture, readTable, written } from "./automaton.js";
 
 const heats = (power) => 10 ** Number(power);
 
@@ -188,7 +189,10 @@ function showCircuit(out, found, off, ablate) {
       );
     });
   const table = found.transitions,
-    drawn = table.length && table.length <= 12 && picture({ ...found, table, names });
+    drawn =
+      table.length &&
+      table.length <= 12 &&
+      element("div", {}, picture({ ...found, table, names }), crowded(table) && swatches(found.letters));
   const positions = (rows) => {
     const shift = rows[0].length - found.word.length;
     return d3.range(rows[0].length).map((at) => (at < shift ? "" : found.letters[found.word[at - shift]]));

@@ -1,11 +1,9 @@
 // Claims: interval, bound and the source's number on one axis; filters, history, figures, and running it now.
-import { ask, choose, code, element, go, later, main, panel, pause, pictured, started, told, view } from "../base.js";
+import { ask, choose, code, element, go, later, main, panel, pictured, started, told, view } from "../base.js";
 import { bounds, claimCard, digits, legend } from "./axis.js";
 
 const KINDS = ["all", "near the edge", "quick", "full", "with the source's number", "stale", "reduced"];
 const RUNS = { quick: "quick run", full: "full run", null: "null run, where there is nothing to find" };
-const FIRST = 60,
-  MORE = 120; // rows drawn at once, and then between one frame and the next
 
 export async function claimsPage(state) {
   const { claims } = await view("claims");
@@ -61,13 +59,12 @@ export async function claimsPage(state) {
     );
   const list = element("div", { id: "claims" }),
     count = element("p", { class: "muted", id: "count" }),
-    standings = new Map();
-  let opened = state.open ?? "",
-    turn = 0;
+    standings = new Map(),
+    rows = new Map();
+  let opened = state.open ?? "";
   const values = () => Object.fromEntries(Object.entries(filter).map(([name, input]) => [name, input.value]));
   const fill = told(async () => {
-    const chosen = values(),
-      mine = (turn += 1);
+    const chosen = values();
     go("claims", { ...chosen, open: opened }, true);
     let shown = claims.filter(
       (each) =>
@@ -81,13 +78,25 @@ export async function claimsPage(state) {
     const number = (verdict) => shown.filter((each) => each.verdict === verdict).length,
       expected = shown.filter((each) => each.verdict === "fails" && !each.expected).length;
     count.textContent = `${shown.length} ${shown.length === 1 ? "claim" : "claims"}: ${number("holds")} hold, ${number("inconclusive")} inconclusive, ${number("fails")} fail${expected ? `, ${expected} of them as expected: printed wrong in the source and corrected here` : ""}.`;
-    const row = (each) =>
-      claimRow(each, each.id === opened, (id) => {
-        opened = id;
-        go("claims", { ...values(), open: opened }, true);
-      });
-    list.replaceChildren(...shown.slice(0, FIRST).map(row));
-    drawRest(list, shown.slice(FIRST), row, () => mine === turn);
+    list.replaceChildren(...shown.map((each) => rows.get(each) ?? keep(each)));
+    list.dataset.whole = "yes";
+  });
+  // A row is drawn once; filters leave it away and bring it back as it was.
+  function keep(each) {
+    const made = claimRow(each);
+    rows.set(each, made);
+    if (each.id === opened) showMore(made, each);
+    return made;
+  }
+  const known = new Map(claims.map((each) => [each.id, each]));
+  list.addEventListener("click", ({ target }) => {
+    const made = target.closest("button.link")?.closest("article.claim");
+    if (!made) return;
+    const more = made.querySelector(".more");
+    if (more) more.remove();
+    else showMore(made, known.get(made.dataset.claim));
+    opened = more ? "" : made.dataset.claim;
+    go("claims", { ...values(), open: opened }, true);
   });
   for (const input of Object.values(filter)) input.addEventListener("input", later(60, fill));
   main.replaceChildren(
@@ -99,17 +108,6 @@ export async function claimsPage(state) {
     code("sandlab claims", "at the terminal"),
   );
   await fill();
-}
-
-// The rows below the first screens, a few at a time: the page stays quick to the touch.
-async function drawRest(list, rows, row, wanted) {
-  list.dataset.whole = "";
-  for (let from = 0; from < rows.length; from += MORE) {
-    await pause(0);
-    if (!wanted() || !list.isConnected) return;
-    list.append(...rows.slice(from, from + MORE).map(row));
-  }
-  list.dataset.whole = "yes";
 }
 
 function fits(each, edge) {
@@ -184,24 +182,18 @@ function pastRow(entry, { relation }) {
   );
 }
 
-function claimRow(each, open, opening) {
-  const more = element("div", { class: "more" });
-  const show = told(async () => {
-    more.replaceChildren(...detailsOf(each, await view("history", { claim: each.id })));
-  });
-  const toggle = () => {
-    if (more.childNodes.length) {
-      more.replaceChildren();
-      opening("");
-    } else {
-      opening(each.id);
-      show();
-    }
-  };
-  if (open) show();
-  const button = { class: "link", onclick: toggle, "aria-label": `More about ${each.id}` };
-  return claimCard(each, [], [element("button", button, "History and figures")], more);
+const BUTTON = element("button", { class: "link" }, "History and figures");
+function claimRow(each) {
+  const button = BUTTON.cloneNode(true);
+  button.setAttribute("aria-label", `More about ${each.id}`);
+  return claimCard(each, [], button);
 }
+
+const showMore = told(async (row, each) => {
+  const more = element("div", { class: "more" });
+  row.append(more);
+  more.replaceChildren(...detailsOf(each, await view("history", { claim: each.id })));
+});
 
 const runStudy = told(async (study) => {
   const job = await ask("/jobs", { method: "POST", body: JSON.stringify({ kind: "run", study }) });

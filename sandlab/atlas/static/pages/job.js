@@ -63,7 +63,7 @@ async function showFindings(number, place) {
     const each = recorded.get(id);
     return each ? `recorded: ${each.verdict}; ${ours(each)} (${each.preset} run)` : "not recorded yet";
   };
-  place.replaceChildren(legend(), ...now.map((each) => claimCard(each, [past(each)], [])));
+  place.replaceChildren(legend(), ...now.map((each) => claimCard(each, [past(each)])));
 }
 
 function progress(job, seen) {

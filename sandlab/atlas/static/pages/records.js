@@ -9,7 +9,7 @@ export async function cardsPage() {
       element("h2", {}, "Cards of architectures"),
       panel(
         "",
-        element("p", {}, "No card is recorded yet. Measure one:"),
+        element("p", {}, "No card is in the store yet. Measure one, and it stands here beside the next:"),
         element("pre", {}, "sandlab card my_file.py:MyModule"),
       ),
     );
@@ -43,7 +43,7 @@ export async function cardsPage() {
     ],
   });
   main.replaceChildren(
-    element("h2", {}, "Stress cards of the built-in architectures"),
+    element("h2", {}, "Stress cards of architectures"),
     panel("", element("div", { class: "wide cards" }, picture), code("sandlab card --help", "at the terminal")),
   );
 }
