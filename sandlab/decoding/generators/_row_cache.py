@@ -56,13 +56,14 @@ class RowSlot:
         """Write the new keys and values at their rows' places; everything up to the furthest place is handed back."""
         reach = self.cache.reach
         if self.cache.aligned:
-            self.keys[:, :, reach - keys.shape[2] : reach] = keys
-            self.values[:, :, reach - keys.shape[2] : reach] = values
+            new = keys.shape[2]
+            self.keys.narrow(2, reach - new, new).copy_(keys)
+            self.values.narrow(2, reach - new, new).copy_(values)
         else:
             index = self.cache.places[:, None, :, None]
             self.keys.scatter_(2, index.expand_as(keys), keys)
             self.values.scatter_(2, index.expand_as(values), values)
-        return self.keys[:, :, :reach], self.values[:, :, :reach]
+        return self.keys.narrow(2, 0, reach), self.values.narrow(2, 0, reach)
 
 
 def beside(cache: RowCache, row: int, known: int) -> Any:
