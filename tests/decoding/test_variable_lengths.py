@@ -27,6 +27,7 @@ from sandlab.decoding.exact.distributions import (
     restricted_distribution,
     tokenwise_distribution,
     total_variation,
+    value_guided_distribution,
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.exact.walks import first_leaf_distribution
@@ -106,6 +107,11 @@ PROMISES = {
     "tokenwise rejection": (TokenwiseRejection(max_draws=10**7), "verdicts", local),
     "value-guided, exact values": (ValueGuided(), "values", given),
     "value-guided, children sampled": (ValueGuided(children="sampled", max_draws=10**7), "values", given),
+    "value-guided, values that err": (
+        ValueGuided(),
+        "noisy",
+        lambda each: value_guided_distribution(each.tree, each.noisy),
+    ),
     "walk, exact values": (VGB(), "values", given),
     "walk, children sampled": (VGB(children="sampled", max_steps=10**7), "values", given),
     "walk on the constrained model": (VGB(base="constrained"), "verdicts", local),
@@ -251,7 +257,11 @@ def test_every_decoder_says_which_law_it_samples():
 
 
 # Values that are exact, or err, give another law than verdicts do; of the best of n nothing is said.
-MORE = {"value-guided, exact values", "value-guided, children sampled", "walk, values that err", "best of 3"}
+MORE = {
+    *(f"value-guided, {what}" for what in ("exact values", "children sampled", "values that err")),
+    "walk, values that err",
+    "best of 3",
+}
 
 
 @pytest.mark.parametrize("name", sorted(PROMISES.keys() - MORE))
