@@ -240,8 +240,10 @@ def measure(
         name = f"masking, {vocab} tokens, batch {batch}, a prompt of {length}"
         if part in name:
             yield {"name": name, **speed_row(speed(vocab, batch, length, steps, lengths[length]))}
-    if long and part in (name := f"memory at a prompt of {long} tokens"):
-        yield {"name": name, **memory_row(vocabularies[0], long)}
+    for vocab in vocabularies if long else ():
+        name = f"memory, {vocab} tokens, at a prompt of {long}"
+        if part in name:
+            yield {"name": name, **memory_row(vocab, long)}
     if long and part in (name := "a query of the walk with a trained verifier, 50 257 tokens, over a plain step"):
         ratio, megabytes = in_process("trained", 50_257)
         yield {"name": name, "unit": "×", "ours": ratio, "baseline": 1.0, "ratio": 1 / ratio, "megabytes": megabytes}

@@ -28,8 +28,15 @@ class RowCache:
     def select(self, rows: Int[Tensor, "chosen"]) -> RowCache:
         chosen = RowCache(len(rows), self.capacity, self.device)
         chosen.texts = self.texts[rows]
-        chosen.slots = [RowSlot(chosen, slot.keys[rows], slot.values[rows]) for slot in self.slots]
+        # All rows share their buffers: whatever is read into them stands behind what was read before, or is the same.
+        shared = torch.equal(rows, torch.arange(self.rows, device=rows.device))
+        kept = slice(None) if shared else rows
+        chosen.slots = [RowSlot(chosen, slot.keys[kept], slot.values[kept]) for slot in self.slots]
         return chosen
+
+    def close(self) -> None:
+        """Let go of the buffers at once: slots and cache know each other, and would wait for the collector."""
+        self.slots, self.shown = [], None
 
     def for_transformers(self) -> Any:
         if self.shown is None:

@@ -162,6 +162,8 @@ class HuggingFaceGenerator(CachedGenerator):
                 f"prompt and answer may have {capacity} tokens, the model reads {self.longest}: lower max_new"
             )
         self.cached = self.cache_works and (self.window is None or capacity <= self.window)
+        if hasattr(self, "cache"):
+            self.cache.close()
         super().start(strings, capacity)
 
     @torch.no_grad()
