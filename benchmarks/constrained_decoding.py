@@ -1,12 +1,13 @@
 """Decoding within a grammar: masking here against `transformers.generate` with llguidance and with xgrammar.
 
-    python benchmarks/constrained_decoding.py [--json] [--quick] [--steps 24]
+    python benchmarks/constrained_decoding.py [--json] [--quick] [--steps 24] [--repeats 5] [--part "128000 tokens"]
 
 One process, one thread, random weights (4 layers, width 256), a regular expression that allows letters only. CPU time a
 token, reading the prompt included, the median of five runs that take turns (two for long prompts), for vocabularies of
 8 000 and 128 000, batches of 1 and 8, prompts of 16 and of 4 000 tokens; for a prompt of 4 000 tokens the memory that a
 fresh process needs on top of the model (Linux). Then a verifier trained on activations on a vocabulary of 50 257: cost
 of one query of the walk over that of a plain step, and its memory. xgrammar is left out where it is not installed.
+--part measures the rows whose names contain the text, for machines that are quiet for a few minutes only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import string
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -38,6 +39,7 @@ from sandlab.decoding.verifiers.values import ValueFunction
 # It may end anywhere, so that all ways write as many tokens with as many passes: at the last place ours allows the end
 # token only, and the pass that is saved there is spent on the log-probability of what was forced.
 LETTERS = r"[a-z]*"
+Row = dict[str, Any]
 QUICK = {"steps": 6, "vocabularies": (8_000,), "long": 0, "repeats": 1}
 
 
@@ -157,8 +159,8 @@ def ways() -> dict[str, Callable[[Any, Any], Callable[[torch.Tensor, int], Any]]
 # -- measuring --------------------------------------------------------------------------------------------------------
 
 
-def speed(vocab: int, rows: int, length: int, steps: int, repeats: int) -> dict[str, float]:
-    """Milliseconds of CPU a token, for each way; the ways take turns."""
+def speed(vocab: int, rows: int, length: int, steps: int, repeats: int) -> dict[str, list[float]]:
+    """Milliseconds of CPU a token in each run of each way; the ways take turns."""
     model, words = network(vocab), tokenizer(vocab)
     made = {name: make(model, words) for name, make in ways().items()}
     tokens, taken = prompt(length, rows), {name: [] for name in made}
@@ -167,8 +169,8 @@ def speed(vocab: int, rows: int, length: int, steps: int, repeats: int) -> dict[
             begin = time.process_time()
             run(tokens, steps)
             if turn:
-                taken[name].append(time.process_time() - begin)
-    return {name: 1e3 * statistics.median(each) / (steps * rows) for name, each in taken.items()}
+                taken[name].append(1e3 * (time.process_time() - begin) / (steps * rows))
+    return taken
 
 
 def peak(name: str, vocab: int, length: int) -> tuple[float, float]:
@@ -225,53 +227,58 @@ def in_process(what: str, *arguments: object) -> tuple[float, float]:
 
 
 def measure(
-    *, steps: int = 24, vocabularies: tuple[int, ...] = (8_000, 128_000), long: int = 4_000, repeats: int = 5
-) -> list[dict[str, Any]]:
+    *,
+    steps: int = 24,
+    vocabularies: tuple[int, ...] = (8_000, 128_000),
+    long: int = 4_000,
+    repeats: int = 5,
+    part: str = "",
+) -> Iterator[Row]:
     """Rows for the table of benchmarks: ours, the faster of the others, and the ratio."""
-    rows = []
     lengths = {16: repeats, long: min(repeats, 2)} if long else {16: repeats}
     for vocab, batch, length in product(vocabularies, (1, 8), lengths):
-        found = speed(vocab, batch, length, steps, lengths[length])
-        mine = found.pop("masking")
-        best = min(found, key=lambda name: found[name])
-        rows.append(
-            {
-                "name": f"masking, {vocab} tokens, batch {batch}, a prompt of {length}",
-                "unit": "tokens/s",
-                "against": best,
-                "ours": 1e3 / mine,
-                "baseline": 1e3 / found[best],
-                "ratio": found[best] / mine,
-                "all": found,
-            }
-        )
-    if long:
-        found = {name: in_process("peak", name, vocabularies[0], long) for name in ways()}
-        mine_peak = found.pop("masking")
-        best = min(found, key=lambda name: found[name][0])
-        rows.append(
-            {
-                "name": f"memory at a prompt of {long} tokens",
-                "unit": "MB",
-                "against": best,
-                "ours": mine_peak[0],
-                "baseline": found[best][0],
-                "ratio": found[best][0] / max(mine_peak[0], 1e-9),
-                "seconds": {"masking": mine_peak[1], **{name: each[1] for name, each in found.items()}},
-            }
-        )
+        name = f"masking, {vocab} tokens, batch {batch}, a prompt of {length}"
+        if part in name:
+            yield {"name": name, **speed_row(speed(vocab, batch, length, steps, lengths[length]))}
+    for vocab in vocabularies if long else ():
+        name = f"memory, {vocab} tokens, at a prompt of {long}"
+        if part in name:
+            yield {"name": name, **memory_row(vocab, long)}
+    if long and part in (name := "a query of the walk with a trained verifier, 50 257 tokens, over a plain step"):
         ratio, megabytes = in_process("trained", 50_257)
-        rows.append(
-            {
-                "name": "a query of the walk with a trained verifier, 50 257 tokens, over a plain step",
-                "unit": "×",
-                "ours": ratio,
-                "baseline": 1.0,
-                "ratio": 1 / ratio,
-                "megabytes": megabytes,
-            }
-        )
-    return rows
+        yield {"name": name, "unit": "×", "ours": ratio, "baseline": 1.0, "ratio": 1 / ratio, "megabytes": megabytes}
+
+
+def speed_row(taken: dict[str, list[float]]) -> Row:
+    """Tokens a second by the medians; milliseconds a token of all runs stand beside them."""
+    medians = {name: statistics.median(each) for name, each in taken.items()}
+    mine = medians.pop("masking")
+    best = min(medians, key=lambda name: medians[name])
+    return {
+        "unit": "tokens/s",
+        "against": best,
+        "ours": 1e3 / mine,
+        "baseline": 1e3 / medians[best],
+        "ratio": medians[best] / mine,
+        "milliseconds": {name: [round(value, 3) for value in each] for name, each in taken.items()},
+    }
+
+
+def memory_row(vocab: int, length: int) -> Row:
+    """Megabytes on top of the model, each way in a process of its own."""
+    found = {name: in_process("peak", name, vocab, length) for name in ways()}
+    seconds = {name: each[1] for name, each in found.items()}
+    mine, _ = found.pop("masking")
+    best = min(found, key=lambda name: found[name][0])
+    return {
+        "unit": "MB",
+        "against": best,
+        "ours": mine,
+        "baseline": found[best][0],
+        "ratio": found[best][0] / max(mine, 1e-9),
+        "megabytes": {name: each[0] for name, each in found.items()},
+        "seconds": seconds,
+    }
 
 
 def main() -> None:
@@ -279,6 +286,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--part", default="", help="only rows whose names contain this")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -286,9 +295,9 @@ def main() -> None:
         what, *arguments = json.loads(chosen.only)
         print(json.dumps({"peak": peak, "trained": trained}[what](*arguments)))
         return
-    rows = measure(**QUICK) if chosen.quick else measure(steps=chosen.steps)
+    rows = measure(**QUICK) if chosen.quick else measure(steps=chosen.steps, repeats=chosen.repeats, part=chosen.part)
     if chosen.json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(list(rows), indent=1))
         return
     for row in rows:
         print(f"{row['name']:<60}{row['ours']:>12,.1f} {row['unit']}{row['baseline']:>12,.1f}{row['ratio']:>8.2f}×")

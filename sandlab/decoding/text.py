@@ -116,9 +116,9 @@ def decode_text(
     _check_decoder(decoder, heal, stops, guided=heal or language is not None or verifier is not None)
     whole_starts = [loaded.encode(text) for text in texts]
     starts, heads = _healed(loaded, texts, whole_starts, heal)
-    forced = fast_forward and language is not None and isinstance(decoder, ValueGuided)
+    forced = fast_forward and language is not None and verifier is None and isinstance(decoder, ValueGuided)
     judge = _judge(language, loaded, texts, starts, heads, whole, forced)
-    told = f"{decoder.law}; forced text in the tokenizer's own tokens" if forced else decoder.law
+    told = _law(decoder, forced, graded=verifier is not None)
     frame = Frame(loaded, told, language, whole, stops, heads, max_new, budget)
     guide, own = _guide(judge, verifier, decoder, frame, starts, error, seed)
     bar = ProgressBar("decoding", len(texts), unit="prompts", show=progress)
@@ -206,6 +206,15 @@ def _default(language: TextLanguage | None, verifier: object, error: float, law:
     if language is None and not heal:
         return "temperature"
     return "value-guided" if law == "local" else "adaptive-rejection"
+
+
+def _law(decoder: Decoder, forced: bool, graded: bool) -> str:
+    """Which law comes out, in words; numbers between 0 and 1 weigh tokens, where verdicts only allow them."""
+    if forced:
+        return f"{decoder.law}; forced text in the tokenizer's own tokens"
+    if graded and isinstance(decoder, ValueGuided):
+        return "the model, weighted by the verifier's numbers and renormalised at each step"
+    return decoder.law
 
 
 def _check_name(algorithm: str | Decoder, options: Mapping[str, object]) -> None:

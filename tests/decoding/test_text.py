@@ -333,6 +333,12 @@ def test_a_function_of_the_text_is_a_verifier(json_folder):
     assert all("Person" not in text and "</s>" not in text for text in seen)
     walk = decode_text(json_folder, people(2), algorithm="value-guided", verifier=no_kurt, max_new=40)
     assert all("Kurt" not in result.text for result in walk)
+    beside = decode_text(
+        json_folder, people(2), algorithm="value-guided", verifier=no_kurt, json_schema=SCHEMA, max_new=40
+    )
+    weighted = "the model, weighted by the verifier's numbers and renormalised at each step"
+    assert {result.law for result in (*walk, *beside)} == {weighted}
+    assert [result.text for result in beside] == [result.text for result in walk]
 
 
 def test_one_s_own_verifier_guides_and_a_language_beside_it_judges(json_folder):

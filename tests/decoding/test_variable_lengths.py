@@ -18,6 +18,7 @@ from scipy import stats
 
 import sandlab as sl
 from sandlab.decoding.decoders.adaptive import AdaptiveRejection
+from sandlab.decoding.decoders.base import Decoder
 from sandlab.decoding.decoders.rejection import BestOfN, EarlyAbort, Rejection, TokenwiseRejection
 from sandlab.decoding.decoders.sampling import Temperature
 from sandlab.decoding.decoders.walks import VGB, SinclairJerrum, ValueGuided
@@ -26,6 +27,7 @@ from sandlab.decoding.exact.distributions import (
     restricted_distribution,
     tokenwise_distribution,
     total_variation,
+    value_guided_distribution,
 )
 from sandlab.decoding.exact.trees import TableVerifier, Tree, TreeGenerator
 from sandlab.decoding.exact.walks import first_leaf_distribution
@@ -89,8 +91,15 @@ def language(number: int) -> Language:
 Law = Callable[[Language], np.ndarray]
 given: Law = lambda each: restricted_distribution(each.tree, each.accepted)  # noqa: E731
 local: Law = lambda each: tokenwise_distribution(each.tree, each.verdicts)  # noqa: E731
+LAWS: dict[str, Law] = {
+    "the model": lambda each: each.tree.reach[-1],
+    "the model given the language": given,
+    "the model, renormalised among the allowed tokens at each step": local,
+    "uniform tokens given the language": lambda each: restricted_distribution(each.uniform, each.accepted),
+    "uniform among the allowed tokens at each step": lambda each: tokenwise_distribution(each.uniform, each.verdicts),
+}
 PROMISES = {
-    "temperature": (Temperature(), None, lambda each: each.tree.reach[-1]),
+    "temperature": (Temperature(), None, LAWS["the model"]),
     "rejection": (Rejection(), "verdicts", given),
     "early abort": (EarlyAbort(), "verdicts", given),
     "adaptive rejection": (AdaptiveRejection(), "verdicts", given),
@@ -98,14 +107,20 @@ PROMISES = {
     "tokenwise rejection": (TokenwiseRejection(max_draws=10**7), "verdicts", local),
     "value-guided, exact values": (ValueGuided(), "values", given),
     "value-guided, children sampled": (ValueGuided(children="sampled", max_draws=10**7), "values", given),
+    "value-guided, values that err": (
+        ValueGuided(),
+        "noisy",
+        lambda each: value_guided_distribution(each.tree, each.noisy),
+    ),
     "walk, exact values": (VGB(), "values", given),
     "walk, children sampled": (VGB(children="sampled", max_steps=10**7), "values", given),
     "walk on the constrained model": (VGB(base="constrained"), "verdicts", local),
     "walk, values that err": (VGB(), "noisy", lambda each: first_leaf_distribution(each.tree, each.noisy)),
-    "Sinclair-Jerrum": (
-        SinclairJerrum(),
-        "counts",
-        lambda each: restricted_distribution(each.uniform, each.accepted),
+    "Sinclair-Jerrum": (SinclairJerrum(), "counts", LAWS["uniform tokens given the language"]),
+    "Sinclair-Jerrum among the allowed tokens": (
+        SinclairJerrum(base="constrained"),
+        "verdicts",
+        LAWS["uniform among the allowed tokens at each step"],
     ),
     "best of 3": (BestOfN(candidates=3), "verdicts", lambda each: best_of_n_distribution(each.tree, each.accepted, 3)),
 }
@@ -217,11 +232,145 @@ def test_padding_is_the_first_leaf_of_the_padded_tree():
         assert total_variation(first_leaf_distribution(each.tree, each.values()), given(each)) < 1e-12
 
 
+# -- what decoders say -------------------------------------------------------------------------------------------------
+
+MET = {
+    "if the values are exact": ("values", "counts"),
+    "if the verdicts are exact": ("verdicts",),
+    "if the outcomes are exact": ("values", "counts", "verdicts", "noisy"),
+}
+
+
+def said(decoder: Decoder) -> tuple[str, str]:
+    """The law that a decoder names, and under which condition."""
+    law, _, condition = decoder.law.partition(", if ")
+    return law, f"if {condition}" if condition else ""
+
+
 def test_every_decoder_says_which_law_it_samples():
     for name in decoder_names():
-        assert sl.get("decoders", name).law
-    assert AdaptiveRejection.law == Rejection.law == "the model given the language"
+        options = {"block": 2} if name == "block-best-of-n" else {}
+        law, condition = said(sl.get("decoders", name)(**options))
+        assert law in LAWS or law == "none is promised"
+        assert not condition or condition in MET
     assert ValueGuided.law == TokenwiseRejection.law != Rejection.law
+
+
+# Values that are exact, or err, give another law than verdicts do; of the best of n nothing is said.
+MORE = {
+    *(f"value-guided, {what}" for what in ("exact values", "children sampled", "values that err")),
+    "walk, values that err",
+    "best of 3",
+}
+
+
+@pytest.mark.parametrize("name", sorted(PROMISES.keys() - MORE))
+def test_the_law_that_is_tested_is_the_one_that_is_said(name):
+    decoder, what, law = PROMISES[name]
+    told, condition = said(decoder)
+    assert not condition or what in MET[condition]
+    assert total_variation(LAWS[told](language(3)), law(language(3))) < 1e-12
+
+
+# -- the walk on the tree as it is, not padded -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unpadded:
+    """The lazy walk on the prefixes of a language, written down from the algorithm: texts that have ended are leaves.
+
+    chain    P(y → z); leaf: whether a node is a complete text; word: its number among the padded strings
+    """
+
+    chain: np.ndarray
+    leaf: np.ndarray
+    word: np.ndarray
+    words: int
+
+    @classmethod
+    def of(cls, each: Language, values: list[np.ndarray]) -> Unpadded:
+        nodes: list[tuple[int, ...]] = [()]
+        for node in nodes:
+            nodes += [(*node, letter) for letter in range(each.tree.tokens) if not _ended(node, each)]
+        place = {node: index for index, node in enumerate(nodes)}
+        chain = np.eye(len(nodes)) / 2
+        for node in nodes:
+            weights = {}
+            if node:
+                weights[node[:-1]] = values[len(node)][_number(node, each)]
+            if not _ended(node, each):
+                law = each.tree.probs[len(node)][_number(node, each)]
+                for letter, share in enumerate(law):
+                    child = (*node, letter)
+                    weights[child] = share * values[len(child)][_number(child, each)]
+            for other, weight in weights.items():
+                # A node that is never entered has no edges: it stays, and nobody notices.
+                chain[place[node], place[other]] = weight / 2 / sum(weights.values()) if weight else 0.0
+        padded = [node + (each.end,) * (each.tree.depth - len(node)) for node in nodes]
+        return cls(
+            chain,
+            np.array([_ended(node, each) for node in nodes]),
+            np.array([_number(node, each) for node in padded]),
+            len(each.accepted),
+        )
+
+    def of_words(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of the nodes as a law of complete texts."""
+        found = np.bincount(self.word[self.leaf], weights[self.leaf], minlength=self.words)
+        return found / found.sum()
+
+    def first_leaf(self) -> np.ndarray:
+        inner = ~self.leaf
+        visits = np.linalg.inv(np.eye(inner.sum()) - self.chain[inner][:, inner])[0]
+        weights = np.zeros(len(self.leaf))
+        weights[self.leaf] = visits @ self.chain[inner][:, self.leaf]
+        return self.of_words(weights)
+
+    def at_a_uniform_time(self, steps: int) -> np.ndarray:
+        now, total = np.eye(1, len(self.leaf)).ravel(), np.zeros(len(self.leaf))
+        for _ in range(steps):
+            now = now @ self.chain
+            total += now
+        return self.of_words(total)
+
+
+def _ended(node: tuple[int, ...], each: Language) -> bool:
+    return len(node) == each.tree.depth or each.end in node
+
+
+def _number(node: tuple[int, ...], each: Language) -> int:
+    return sum(letter * each.tree.tokens ** (len(node) - 1 - place) for place, letter in enumerate(node))
+
+
+@pytest.mark.parametrize("number", [5, 8, 2])
+def test_as_printed_the_first_leaf_has_the_law_of_the_walk_and_not_the_target_s(number):
+    each = language(number)
+    walk = VGB(leaves="as-printed")
+    law = Unpadded.of(each, each.values()).first_leaf()
+    assert chance_of(leaf_counts(walk, each, "values", 20_000, number), law) > 1e-3
+    assert total_variation(law, given(each)) > 0.05
+    assert walk.law == f"{VGB().law} and all texts have one length"
+
+
+@pytest.mark.parametrize("base", ["model", "constrained"])
+def test_as_printed_the_first_leaf_has_the_law_it_says_where_texts_have_one_length(base):
+    """The words of full length: the end token, if it comes, comes last."""
+    each = language(2)
+    early = np.array([each.end in string[:-1] for string in each.tree.strings()])
+    each = Language(each.tree, np.where(early, 0.0, (each.tree.reach[-1] > 0).astype(float)))
+    what, law = ("values", given) if base == "model" else ("verdicts", local)
+    counts = leaf_counts(VGB(leaves="as-printed", base=base), each, what, 20_000, 3)
+    assert chance_of(counts, law(each)) > 1e-3
+
+
+def test_at_a_uniform_time_the_walk_nears_its_target_whatever_the_values_inside():
+    each = language(5)
+    unpadded = Unpadded.of(each, each.noisy)
+    walk = VGB(returns="uniform-time", max_steps=150, restarts=10_000)
+    assert chance_of(leaf_counts(walk, each, "noisy", 5_000, 1), unpadded.at_a_uniform_time(150)) > 1e-3
+    far = [total_variation(unpadded.at_a_uniform_time(steps), given(each)) for steps in (150, 1_500, 15_000)]
+    assert far[0] > 4 * far[1] > 16 * far[2] and far[2] < 0.01
+    assert walk.law == "the model given the language, if the outcomes are exact, in the limit of many steps"
 
 
 def test_adaptive_rejection_computes_no_prefix_twice_and_samples_of_one_prompt_learn_together():

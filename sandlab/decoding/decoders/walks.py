@@ -19,7 +19,6 @@ __all__ = ["VGB", "SinclairJerrum", "ValueGuided"]
 
 
 LOCAL = "the model, renormalised among the allowed tokens at each step"
-GIVEN = "the model given the language, if the values are exact"
 
 
 @register("decoders")
@@ -77,19 +76,18 @@ class ValueGuided(Decoder):
             return rows
         logprobs = session.next_log_probs(rows)
         weights = self.weights(session, rows, logprobs, values)
-        free, stuck = rows, ~(weights.sum(1) > 0)
-        if bool(stuck.any()):
-            free, weights, logprobs = rows[~stuck], weights[~stuck], logprobs[~stuck]
+        free, stuck = rows, rows[:0]
+        if not bool((fits := weights.sum(1) > 0).all()):
+            free, stuck, weights, logprobs = rows[fits], rows[~fits], weights[fits], logprobs[fits]
         letters = draw(weights, session.uniform(free))
         session.append(free, letters, logprobs.gather(1, letters.unsqueeze(1)).squeeze(1))
-        return rows[stuck]
+        return stuck
 
     def weights(self, session: Session, rows: Tensor, logprobs: Tensor, values: Tensor) -> Tensor:
         """π(a|s)·V(s∘a), π sharpened among the tokens of positive value."""
-        allowed = values > 0
         if self._plain:
             return logprobs.exp() * values
-        masked = self.sharpened(session, rows, logprobs.masked_fill(~allowed, -torch.inf))
+        masked = self.sharpened(session, rows, logprobs.masked_fill(~(values > 0), -torch.inf))
         return masked.exp().nan_to_num() * values
 
     @property
@@ -188,9 +186,22 @@ class VGB(Decoder):
     remember: int = 0
     needs_verifier: ClassVar[bool] = True
 
+    targets: ClassVar[dict[str, str]] = {"model": "the model given the language", "constrained": LOCAL}
+
     @property
     def law(self) -> str:  # type: ignore[override]
-        return GIVEN if self.base == "model" else LOCAL + ", if the verdicts are exact"
+        return f"{self.targets[self.base]}, {self._provided}"
+
+    @property
+    def _provided(self) -> str:
+        """What must be so for the walk to have its target's law."""
+        exact = "if the values are exact" if self.base == "model" else "if the verdicts are exact"
+        if self.returns == "first-leaf":
+            return exact if self.leaves == "padded" else f"{exact} and all texts have one length"
+        # Whatever the values inside the tree are, the stationary law on complete strings is the target.
+        outcomes = "if the outcomes are exact" if self.base == "model" else exact
+        which = "" if self.returns == "uniform-time" else ", of the texts that are complete"
+        return f"{outcomes}, in the limit of many steps{which}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -354,9 +365,10 @@ class SinclairJerrum(VGB):
     Sinclair & Jerrum 1989: approximate counting gives almost uniform generation.
     """
 
-    @property
-    def law(self) -> str:  # type: ignore[override]
-        return "uniform tokens given the language, if the values are exact" if self.base == "model" else super().law
+    targets: ClassVar[dict[str, str]] = {
+        "model": "uniform tokens given the language",
+        "constrained": "uniform among the allowed tokens at each step",
+    }
 
     def sharpen(self, logprobs: Tensor) -> Tensor:
         return torch.full_like(logprobs, -math.log(logprobs.shape[1]), dtype=torch.float64)

@@ -28,8 +28,15 @@ class RowCache:
     def select(self, rows: Int[Tensor, "chosen"]) -> RowCache:
         chosen = RowCache(len(rows), self.capacity, self.device)
         chosen.texts = self.texts[rows]
-        chosen.slots = [RowSlot(chosen, slot.keys[rows], slot.values[rows]) for slot in self.slots]
+        # All rows share their buffers: whatever is read into them stands behind what was read before, or is the same.
+        shared = torch.equal(rows, torch.arange(self.rows, device=rows.device))
+        kept = slice(None) if shared else rows
+        chosen.slots = [RowSlot(chosen, slot.keys[kept], slot.values[kept]) for slot in self.slots]
         return chosen
+
+    def close(self) -> None:
+        """Let go of the buffers at once: slots and cache know each other, and would wait for the collector."""
+        self.slots, self.shown = [], None
 
     def for_transformers(self) -> Any:
         if self.shown is None:
@@ -56,13 +63,14 @@ class RowSlot:
         """Write the new keys and values at their rows' places; everything up to the furthest place is handed back."""
         reach = self.cache.reach
         if self.cache.aligned:
-            self.keys[:, :, reach - keys.shape[2] : reach] = keys
-            self.values[:, :, reach - keys.shape[2] : reach] = values
+            new = keys.shape[2]
+            self.keys.narrow(2, reach - new, new).copy_(keys)
+            self.values.narrow(2, reach - new, new).copy_(values)
         else:
             index = self.cache.places[:, None, :, None]
             self.keys.scatter_(2, index.expand_as(keys), keys)
             self.values.scatter_(2, index.expand_as(values), values)
-        return self.keys[:, :, :reach], self.values[:, :, :reach]
+        return self.keys.narrow(2, 0, reach), self.values.narrow(2, 0, reach)
 
 
 def beside(cache: RowCache, row: int, known: int) -> Any:

@@ -162,22 +162,37 @@ class HuggingFaceGenerator(CachedGenerator):
                 f"prompt and answer may have {capacity} tokens, the model reads {self.longest}: lower max_new"
             )
         self.cached = self.cache_works and (self.window is None or capacity <= self.window)
+        if hasattr(self, "cache"):
+            self.cache.close()
         super().start(strings, capacity)
 
     @torch.no_grad()
     def next_logprobs(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> Float[Tensor, "row vocab"]:
         # One token more for all rows, nothing to watch: on small models the bookkeeping is felt beside the pass.
-        if self.cached and not self.points and self._grown_by_one(tokens, lengths, rows):
-            return self._step(tokens, lengths)
+        if self.cached and not self.points and (place := self._next_place(tokens, lengths, rows)) is not None:
+            return self._step(tokens, lengths, place)
         return super().next_logprobs(tokens, lengths, rows)
 
-    def _step(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _next_place(self, tokens: Tensor, lengths: Tensor, rows: Tensor) -> int | None:
+        """Where the one token stands that all rows have more than they had, or None: lists are quicker than tensors."""
+        sizes = lengths.tolist()
+        place = sizes[0] - 1
+        grown = (
+            place >= 1
+            and sizes == [place + 1] * len(self.read_lengths)
+            and self.read_lengths.tolist() == [place] * len(sizes)
+            and rows.tolist() == list(range(len(sizes)))
+            and torch.equal(tokens[:, :place], self.read_tokens[:, :place])
+        )
+        return place if grown else None
+
+    def _step(self, tokens: Tensor, lengths: Tensor, place: int) -> Tensor:
         """Every row reads its last token; what stood in their place is replaced, not written over."""
-        place = int(lengths[0]) - 1
-        newest, starts = tokens[:, place : place + 1], lengths - 1
+        newest = tokens[:, place : place + 1]
         self.evaluations += len(tokens)
-        logits, _ = self._run(self.cache, newest, starts, torch.zeros_like(lengths))
-        logits = logits.float()
+        self.single = True
+        self.cache.places, self.cache.reach, self.cache.aligned = torch.full_like(newest, place), place + 1, True
+        logits = self._pass(self.cache, newest, None).logits[:, 0].float()
         self.last_logprobs = logits.log_softmax(-1)
         self.last_normaliser = logits[:, 0] - self.last_logprobs[:, 0]
         self.read_tokens[:, place : place + 1], self.read_lengths = newest, lengths.clone()
@@ -195,16 +210,20 @@ class HuggingFaceGenerator(CachedGenerator):
         places = starts.unsqueeze(1) + torch.arange(new, device=self.device)
         cache.places, cache.reach = places, int(starts.max()) + new
         cache.aligned = int(starts.min()) + new == cache.reach
-        output = self.model(
+        output = self._pass(cache, chunk, last)
+        return self._wanted(output.logits, last), self._watched(output, last)
+
+    def _pass(self, cache: RowCache, chunk: Tensor, last: Tensor | None) -> Any:
+        """The model over tokens that stand at the cache's places."""
+        return self.model(
             input_ids=chunk,
-            position_ids=places,
-            attention_mask=self._mask(places, cache.reach, cache.aligned),
+            position_ids=cache.places,
+            attention_mask=self._mask(cache.places, cache.reach, cache.aligned),
             past_key_values=cache.for_transformers(),
             use_cache=True,
             output_hidden_states=bool(self.points),
             **self._positions_wanted(last),
         )
-        return self._wanted(output.logits, last), self._watched(output, last)
 
     def _mask(self, places: Tensor, reach: int, aligned: bool) -> Tensor | None:
         """None where plain causal attention is right: all rows stand at the same place, at the beginning or alone."""

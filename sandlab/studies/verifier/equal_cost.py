@@ -66,15 +66,16 @@ QUICK = Settings(
     tries=16,
     walk_steps=6,
 )
+# The published models. A walk is followed node by node, which no GPU makes faster: `--on processes` shares the models.
 FULL = Settings(
     dyck=dyck.PUBLISHED,
     append=code.FULL.model,
     records=records_experiment(seeds=8, steps=2000, width=128, layers=4),
     budgets=(*BUDGETS, 32),
-    prompts=1000,
+    prompts=300,
     rollouts=4000,
-    repeated=20,
-    samples=500,
+    samples=100,
+    walk_steps=6,
 )
 NULL = replace(QUICK, dyck=untrained(QUICK.dyck), append=untrained(QUICK.append), records=untrained(QUICK.records))
 
