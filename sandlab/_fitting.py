@@ -18,6 +18,7 @@ __all__ = ["PLAIN", "Hint", "fits", "in_words", "is_open", "is_simple"]
 Hint: TypeAlias = Any
 """An annotation: a class, a union, a generic such as `list[int]`. No type of the typing module covers them all."""
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes that file systems take
 _LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 
 
@@ -34,7 +35,7 @@ def fits(hint: Hint, value: object) -> bool:
         return fits(inside[0], value)
     if hint in PLAIN:
         return PLAIN[hint](value)
-    if hint is collections.abc.Callable or origin is collections.abc.Callable:
+    if _is_function(hint):
         return callable(value)
     if origin is type:
         return isinstance(value, type)
@@ -54,7 +55,7 @@ def in_words(hint: Hint) -> str:
         return "one of " + ", ".join(map(repr, inside))
     if hint in _WORDS:
         return _WORDS[hint]
-    if origin is collections.abc.Callable or hint is collections.abc.Callable:
+    if _is_function(hint):
         return "a function"
     if origin is not None and isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
         return "a dictionary"
@@ -91,11 +92,22 @@ def _is_row(origin: Hint, inside: tuple[Hint, ...], value: object) -> bool:
         return False
     if getattr(value, "ndim", 1) == 0:  # a tensor of one number has __iter__ and nothing to iterate over
         return False
-    if not isinstance(value, (tuple, list)) or not inside:
+    if not inside:
         return True
+    if not isinstance(value, (tuple, list, set, frozenset)):
+        return not (_is_function(inside[0]) and _holds_no_functions(value))
     if origin is tuple and Ellipsis not in inside:
         return len(value) == len(inside) and all(map(fits, inside, value))
     return all(fits(inside[0], item) for item in value)
+
+
+def _is_function(hint: Hint) -> bool:
+    return collections.abc.Callable in (hint, typing.get_origin(hint))
+
+
+def _holds_no_functions(value: object) -> bool:
+    """Arrays and ranges hold numbers, open files words."""
+    return isinstance(value, range) or type(value).__module__.partition(".")[0] in ("numpy", "torch", "_io")
 
 
 def is_open(hint: Hint) -> bool:
@@ -138,11 +150,13 @@ def _number_of(value: object, kinds: str, plain: tuple[type, ...]) -> bool:
 
 
 def _names_a_file(value: object) -> bool:
-    """Names are printed on terminals, so that none may hold control characters."""
+    """Names are printed on terminals, so that none may hold control characters; and no file has so long a name."""
     try:
-        return not re.search(r"[\x00-\x1f\x7f]", str(value)) and bool(os.fsencode(str(value)) or True)
+        name = os.fsencode(str(value))
     except UnicodeError:
         return False
+    short = len(name) <= _LONGEST_PATH and all(len(part) <= _LONGEST_NAME for part in name.split(b"/"))
+    return short and not re.search(rb"[\x00-\x1f\x7f]", name)
 
 
 def _is_text(value: object) -> bool:

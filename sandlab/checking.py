@@ -19,6 +19,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from sandlab._fitting import PLAIN, Hint, fits, in_words, is_open, is_simple
@@ -40,6 +41,7 @@ _READERS = {
 }
 # Formulas that are computed for every length up to the given one.
 _BY_LENGTH = ("dilution_bounds",)
+_MOST_PASSES = 2**12  # of a total that is computed chunk by chunk
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
     "can't allocate memory",
@@ -52,18 +54,21 @@ _NO_ROOM = (
 
 def checked(thing: Thing) -> Thing:
     """A function, or a class by its constructor, whose arguments are checked against their annotations."""
+    return _checked(thing, values=True)
+
+
+def checked_types(thing: Thing) -> Thing:
+    """The same for what runs code of the user (models, callbacks): errors of values stay what they are."""
+    return _checked(thing, values=False)
+
+
+def _checked(thing: Thing, values: bool) -> Thing:
     if isinstance(thing, type):
         init = thing.__init__
         if not getattr(init, "__checked__", False) and init is not object.__init__:
-            thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing)
+            thing.__init__ = _guard(init, thing.__name__, skip=1, owner=thing, values=values)
         return thing
-    return _guard(thing, thing.__name__) if isinstance(thing, types.FunctionType) else thing  # type: ignore[return-value]
-
-
-def checked_types(function: Thing) -> Thing:
-    """The same for functions that run code of the user (models, callbacks): errors of values stay what they are."""
-    assert isinstance(function, types.FunctionType)
-    return _guard(function, function.__name__, values=False)  # type: ignore[return-value]
+    return _guard(thing, thing.__name__, values=values) if isinstance(thing, types.FunctionType) else thing  # type: ignore[return-value]
 
 
 def _guard(function: Function, name: str, skip: int = 0, owner: type | None = None, values: bool = True) -> Function:
@@ -86,6 +91,8 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
                 raise BadInput(_refusal(field, hint, given[field]))
             if field in most and type(given.get(field)) is int and given[field] > most[field]:
                 raise BadInput(f"{field} must be at most {most[field]}, got {shown(given[field])}")
+        if "chunk" in signature.parameters:
+            _refuse_crumbs(signature, given)
         try:
             answer = function(*args, **options)
         except BadInput as problem:
@@ -106,6 +113,20 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
 
     call.__checked__ = True  # type: ignore[attr-defined]
     return call
+
+
+def _refuse_crumbs(signature: inspect.Signature, given: Mapping[str, object]) -> None:
+    """Refuse chunks so small that the examples, or the targets in them, take thousands of passes."""
+    default = {field: each.default for field, each in signature.parameters.items()}
+    chunk = given.get("chunk", default["chunk"])
+    for field in default.keys() & {"examples", "targets"}:
+        total = given.get(field, default[field])
+        length = getattr(given.get("world"), "length", 1) if field == "targets" else 1
+        if all(type(each) is int and each > 0 for each in (total, chunk, length)):
+            least = -(-total // (_MOST_PASSES * length))
+            if chunk < least:
+                small = f"chunk must be at least {least} for {total} {field}, got {chunk}"
+                raise BadInput(f"{small}: every chunk is a pass of its own")
 
 
 def _refuse_strangers(plan: Plan, given: Mapping[str, object]) -> None:
@@ -302,6 +323,8 @@ def _count(args: Sequence[object], options: Mapping[str, object]) -> float:
 def _refusal(field: str, hint: Hint, value: object) -> str:
     kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in PLAIN else ""
     text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
+    if isinstance(value, (str, Path)) and Path in (hint, *typing.get_args(hint)):
+        return f"{text}: the names of files have at most 255 bytes, paths at most 4095, and no control characters"
     generator = getattr(hint, "__name__", "") == "Generator"
     if hint is float and type(value) is int:
         return f"{text}: so large a number is written as {float(value):g}" if abs(value) < 10**308 else text

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
+from sandlab._door import guarded
 from sandlab.checking import checked
 from sandlab.errors import BadInput, nearest, shown
 from sandlab.plugins import load_all as load_plugins
@@ -80,6 +81,7 @@ AXES = {
 """Chapter → axis of its sandboxes; the chapters about what a model can represent are on the axis "model class"."""
 
 
+@guarded
 def register(
     kind: str, *, minimal: bool = True, representative: bool = True, controllable: bool = True
 ) -> Callable[[Thing], Thing]:
@@ -103,6 +105,7 @@ def register(
     return enter
 
 
+@guarded
 def get(kind: str, name: str) -> Any:
     """The thing registered as `name`; an unknown name suggests the nearest one."""
     _check_kind(kind)
@@ -117,12 +120,14 @@ def get(kind: str, name: str) -> Any:
     return _entries[kind][name]
 
 
+@guarded
 def tags(kind: str, name: str) -> Tags:
     """Axis and qualities of a registered sandbox."""
     get(kind, name)
     return _tags[kind, name]
 
 
+@guarded
 def names(kind: str) -> list[str]:
     """Every registered name of a kind, sorted. The names of studies are those of their files: none is imported."""
     _check_kind(kind)

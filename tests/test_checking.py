@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from torch import Tensor
 import sandlab as sl
 from sandlab.checking import checked, checked_types, fits, in_words, refuse_beyond_memory, sized
 from sandlab.errors import BadInput
+from sandlab.lab import Store
 
 JUNK = st.one_of(
     st.none(),
@@ -223,6 +225,59 @@ def judge_with(objective: Any) -> Any:
     return sl.learning.evaluate(model, world, examples=2, rng=sl.rng(0), objective=objective)
 
 
+def train_with(**options: Any) -> Any:
+    world, model = sl.worlds.InContextMarkov(states=3, length=8), sl.models.Transformer(vocab=3, length=8, width=8)
+    return sl.learning.train(model, world, steps=1, batch_size=2, rng=sl.rng(0), **options)
+
+
+def measure(lens: Any, **options: Any) -> Any:
+    world, model = sl.worlds.InContextMarkov(states=3, length=8), sl.models.Transformer(vocab=3, length=8, width=8)
+    return lens(model, world, rng=sl.rng(0), **options)
+
+
+def test_chunks_of_a_sensible_size_pass_the_door() -> None:
+    assert measure(sl.lenses.tail_error, targets=64, chunk=4).count == 64
+    assert 0 <= measure(sl.lenses.accuracy, examples=4, chunk=1) <= 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **wrong: sl.get("worlds", "dyck", **wrong),
+        lambda **wrong: sl.names("worlds", **wrong),
+        lambda **wrong: sl.register("worlds", **wrong),
+        lambda **wrong: sl.rng(0, **wrong),
+        lambda **wrong: sl.run("markov/hessian", **wrong),
+        lambda **wrong: sl.record(torch.nn.Linear(1, 1), "*", **wrong),
+        lambda **wrong: Store("x", **wrong),
+        lambda **wrong: sl.learning.Checkpoint("x", **wrong),
+        lambda **wrong: sl.learning.Population(lambda seed: torch.nn.Linear(1, 1), seeds=[0], **wrong),
+        lambda **wrong: sl.learning.evaluate(
+            torch.nn.Linear(1, 1), sl.worlds.Dyck(), examples=1, rng=sl.rng(0), **wrong
+        ),
+        lambda **wrong: train_with(**wrong),
+        lambda **wrong: sl.models.load("x", **wrong),
+        lambda **wrong: sl.models.Transformer(vocab=3, length=8, **wrong),
+        lambda **wrong: sl.worlds.Dyck(**wrong),
+        lambda **wrong: sl.worlds.read_machine("(ab)*", **wrong),
+        lambda **wrong: sl.worlds.to_parquet(sl.worlds.Dyck(), "x", 1, rng=sl.rng(0), **wrong),
+        lambda **wrong: sl.worlds.WorldDataset(sl.worlds.Dyck(), seed=0, **wrong),
+        lambda **wrong: sl.circuits.compile(sl.worlds.read_machine("(ab)*"), length=4, method="scan", **wrong),
+    ],
+)
+def test_an_unknown_keyword_is_a_sentence_with_the_known_ones(make: Any) -> None:
+    with pytest.raises(BadInput, match=r"has no option 'no_such_option': (it has|did you mean) "):
+        make(no_such_option=1)
+
+
+def test_an_error_of_the_user_s_own_factory_stays_what_it_is() -> None:
+    def factory(seed: int) -> torch.nn.Module:
+        raise RuntimeError("the user's own")
+
+    with pytest.raises(RuntimeError, match="the user's own"):
+        sl.learning.Population(factory, seeds=[0])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -238,6 +293,14 @@ def judge_with(objective: Any) -> Any:
         (lambda: sl.worlds.KHopInduction(hops=2**31), "hops must be at most"),
         (lambda: sl.worlds.MaskedText(path="a" * 5000), "no file has so long a name"),
         (lambda: judge_with(int), "objective cannot be the class int"),
+        (lambda: Store("a" * 5000), "the store must be a folder, got 'aaa"),
+        (lambda: Store("a/" * 3000), "the store must be a folder, got 'a/a"),
+        (lambda: train_with(callbacks=io.StringIO("x")), "callbacks must be a list of a function, got"),
+        (lambda: train_with(callbacks=np.ones(2)), "callbacks must be a list of a function, got"),
+        (lambda: train_with(callbacks={1}), "callbacks must be a list of a function, got"),
+        (lambda: train_with(checkpoint="a" * 5000), "path must be .*: the names of files have at most 255"),
+        (lambda: measure(sl.lenses.tail_error, chunk=1), "chunk must be at least 4 for 100000 targets, got 1"),
+        (lambda: measure(sl.lenses.accuracy, examples=10**9), "chunk must be at least 244141 for 1000000000 examples"),
     ],
 )
 def test_what_junk_has_found_is_refused(call: Any, words: str) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from sandlab._door import guarded
 from sandlab.errors import BadInput, choice, integer, require, shown
 from sandlab.learning._engine.layout import Layout
 from sandlab.models.base import Model, seeded
@@ -48,6 +49,7 @@ def scale_weights(model: nn.Module, scale: float) -> None:
                 weight.mul_(scale)
 
 
+@guarded
 class Population(VmapRecording, nn.Module, Generic[Template]):
     """`factory(seed)` once per seed, with the weights of all members in one tensor (member, weight).
 

@@ -2,6 +2,7 @@
 
     python tests/faults/junk.py --calls 10000            the API
     python tests/faults/junk.py --terminal --calls 2000  the terminal
+    python tests/faults/junk.py --every other            each argument with each junk value (or --every lenses, …)
 
 Each call runs in a forked process with 3 GB of memory and 20 seconds of its processor (the machine may be busy). It may
 end with a result, with `BadInput`, or (for worlds without a certain truth) with `NotImplementedError`; at the terminal
@@ -37,7 +38,7 @@ Call = tuple[str, Callable[[], object]]
 Judge = Callable[[Callable[[], object]], str]
 
 
-def values(rng: random.Random) -> list[Any]:
+def values() -> list[Any]:
     """What may stand in place of any argument."""
     import numpy as np
     import torch
@@ -59,11 +60,24 @@ def calls(count: int, seed: int) -> Iterator[Call]:
     for _ in range(count):
         kind, name, make, fields = rng.choice(targets)
         chosen = rng.sample(fields, min(len(fields), rng.choice((1, 1, 1, 2, 3)))) if fields else []
-        junk = {field: rng.choice(values(rng)) for field in chosen}
+        junk = {field: rng.choice(values()) for field in chosen}
         if rng.random() < 0.03:
             junk["no_such_option"] = 1
-        words = ", ".join(f"{field}={_short(value)}" for field, value in junk.items())
-        yield f"{kind} {name}({words})", lambda make=make, junk=junk: make(junk)
+        yield _call(kind, name, make, junk)
+
+
+def every_call(kind: str) -> Iterator[Call]:
+    """Each argument of all things of a kind with each junk value, the others as usual; and an unknown keyword."""
+    for name, make, fields in (target[1:] for target in (*_registered(), *_others()) if target[0] == kind):
+        yield _call(kind, name, make, {"no_such_option": 1})
+        for field in fields:
+            for index in range(len(values())):
+                yield _call(kind, name, make, {field: values()[index]})
+
+
+def _call(kind: str, name: str, make: Callable[[dict], object], junk: dict[str, Any]) -> Call:
+    words = ", ".join(f"{field}={_short(value)}" for field, value in junk.items())
+    return f"{kind} {name}({words})", lambda: make(junk)
 
 
 def _short(value: object) -> str:
@@ -267,12 +281,15 @@ def main() -> None:
     reader.add_argument("--calls", type=int, default=1000)
     reader.add_argument("--seed", type=int, default=0)
     reader.add_argument("--terminal", action="store_true")
+    reader.add_argument("--every", choices=KINDS)
     reader.add_argument("--seconds", type=float, default=float("inf"))
     given = reader.parse_args()
     import torch
 
     torch.set_num_threads(1)
-    if given.terminal:
+    if given.every:
+        print(json.dumps(dict(run_listed(list(every_call(given.every)), CHUNK, attempt, given.seconds))))
+    elif given.terminal:
         sys.path.insert(0, str(Path(__file__).parent))
         import terminal
 

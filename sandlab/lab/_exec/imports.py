@@ -6,6 +6,7 @@ import ast
 import functools
 import io
 import itertools
+import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from sandlab.registry import KINDS
 
 __all__ = ["Source", "file_meaning", "file_references", "meaning", "read_source"]
 
+# The mark of the door refuses calls and changes no result: a file with it counts as the same file without it.
+_MARK = "from sandlab._door import guarded"
+_MARKED = re.compile(rf"^(?:{re.escape(_MARK)}|[ \t]*@guarded)[ \t]*$", re.MULTILINE)
 _LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.registry.names")
 
 
@@ -148,6 +152,7 @@ def file_meaning(module: str, file: Path) -> str:
 def read_source(module: str, file: Path) -> Source:
     """Parse a file. Read once per process: the text that counts is the one that was imported, not a later edit."""
     text = file.read_text(encoding="utf-8")
+    text = _MARKED.sub("", text) if _MARK in text else text
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     syntax = ast.parse(text)
     source = Source(f"{package}.", text, syntax, tuple(ast.walk(syntax)))

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from sandlab._door import guarded
 from sandlab.checking import fits
 from sandlab.errors import BadInput, shown
 from sandlab.lab._exec.jobs import Done, Task
@@ -73,6 +74,7 @@ class Record:
             return False
 
 
+@guarded
 class Store:
     """Results under one folder: `runs/` unless SANDLAB_STORE or the caller says otherwise.
 

@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from sandlab._door import guarded
 from sandlab.errors import BadInput, flag, integer, number
 from sandlab.files import clear_parts, write_atomic
 from sandlab.learning._engine.identity import digest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "restore", "save"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Checkpoint:
     """Save the run to `path` along the way and at its end; a run that finds the file goes on from there.

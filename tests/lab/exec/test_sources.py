@@ -146,6 +146,18 @@ def test_what_registers_a_job_may_be_left_out_and_what_its_body_reads_may_not(tm
     assert (before != after) == counts
 
 
+def test_the_door_s_mark_leaves_a_version_as_it_is(project):
+    """On the job's own code and on what it imports; a decorator of the same name from elsewhere counts."""
+    version, edit = project
+    before = version()
+    imported = "from sandlab._door import guarded"
+    assert edit("parts/middle.py", "from . import deep\n\n", f"from . import deep\n{imported}\n\n@guarded\n") == before
+    assert edit("parts/jobs.py", "import math\n", f"import math\n{imported}\n") == before
+    assert edit("parts/jobs.py", "def helper", "@guarded\ndef helper") == before
+    assert edit("parts/jobs.py", "def job", "@guarded\ndef job") == before
+    assert edit("parts/jobs.py", imported, "guarded = staticmethod") != before
+
+
 def test_a_worker_with_other_sources_refuses_the_job(project, tmp_path):
     from sandlab.lab._exec.jobs import Done, execute_elsewhere
 
