@@ -75,7 +75,7 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
     signature = inspect.signature(function)
     # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
     # before that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
-    most = {"positions": 2**16, "heads": 2**16, "types": 2**16, "clauses": 2**16, "hops": 2**16}
+    most = {"positions": 2**16, "heads": 2**16, "types": 2**16, "clauses": 2**16, "hops": 2**16, "order": 2**16}
     formula = function.__module__.startswith("sandlab.lenses.") and name not in _BY_LENGTH
     most |= {} if name.endswith("Config") or formula else {"length": 2**22}
     plan: Plan = []

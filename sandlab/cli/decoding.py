@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sandlab.checking import fits
 from sandlab.cli.screen import print_json, printable, tell
 
 if TYPE_CHECKING:
@@ -191,14 +192,28 @@ def _lines(path: Path | None) -> list[str]:
 
     if not path.is_file():
         raise BadInput(f"there is no prompt file {str(path)!r}")
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return [line for line in _read(path).splitlines() if line]
 
 
 def _file_or_text(source: str | None, sign: str) -> str | Path | None:
     """A text contains the sign that no file name does; everything else is a file."""
-    if source is None or (sign in source and not Path(source).is_file()):
+    if source is None:
+        return None
+    is_name = fits(Path, Path(source))  # a text may be too long to be the name of a file
+    if is_name and Path(source).is_file():
+        _read(Path(source))
+    elif sign in source or not is_name:
         return source
     return Path(source)
+
+
+def _read(path: Path) -> str:
+    from sandlab.errors import BadInput
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} is no text in UTF-8: {problem}") from None
 
 
 def _settings(given: list[str] | None) -> dict[str, Any]:
@@ -214,6 +229,6 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
             raise BadInput(f"--set takes name=value, got {item!r}: try --set block=8")
         try:
             found[name] = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found[name] = text
     return found

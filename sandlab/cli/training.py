@@ -133,7 +133,7 @@ def plain_value(text: str) -> Any:
 
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

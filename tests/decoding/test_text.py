@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -283,6 +284,14 @@ def test_a_folder_without_a_causal_model_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "nothing-known"}')
     with pytest.raises(sl.BadInput, match="holds no causal language model"):
         load_language_model(tmp_path)
+
+
+def test_a_model_without_a_tokenizer_is_refused_in_one_sentence(random_folder, tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(random_folder / name, tmp_path)
+    with pytest.raises(sl.BadInput, match="holds no causal language model with a tokenizer") as refusal:
+        decode_text(tmp_path, "x", regex="a")
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_machine_without_a_gpu_says_so(random_folder):

@@ -8,7 +8,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandlab.errors import BadInput
+from sandlab.checking import fits
+from sandlab.errors import BadInput, shown
 from sandlab.lab._exec.sources import PACKAGE
 
 __all__ = ["Row", "read_coverage", "resolve"]
@@ -62,9 +63,15 @@ def resolve(place: str) -> str:
 
 
 def _rows(file: Path) -> list[Row]:
-    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:
+        raise BadInput(f"{file} is no TOML table: {problem}") from None
     rows = []
-    for name, value in table.get("ids", {}).items():
+    ids = table.get("ids", {})
+    if not fits(dict[str, str | list[str]], ids):
+        raise BadInput(f'{file} must have lines id = "place" or id = ["place", …] under [ids], got {shown(ids)}')
+    for name, value in ids.items():
         places = (value,) if isinstance(value, str) else tuple(value)
         problems = tuple(problem for place in places if (problem := resolve(place)))
         rows.append(Row(str(table.get("spec", file.stem)), name, places, problems or (() if places else ("no place",))))

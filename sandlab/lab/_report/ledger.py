@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from sandlab.errors import BadInput
 from sandlab.lab._store.plain import Facts, plain
 
 __all__ = ["LEDGER", "Entry", "append", "definition", "entries", "former", "overturned", "read", "removed"]
@@ -93,8 +94,14 @@ def read(path: Path, claim: str = "") -> list[Entry]:
     if not path.exists():
         return []
     names = {each.name for each in fields(Entry)}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    found = [_entry({name: value for name, value in row.items() if name in names}) for row in rows]
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+                found.append(_entry({name: value for name, value in row.items() if name in names}))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+                raise BadInput(f"line {number} of {path} is no verdict ({problem}): take it out") from None
     return sorted((each for each in found if not claim or each.claim == claim), key=lambda each: each.date)
 
 

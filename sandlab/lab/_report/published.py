@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any
 from sandlab.errors import BadInput
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._report.ledger import LEDGER, Entry, definition, read
+from sandlab.lab._store.forms import read_json
 from sandlab.lab._store.plain import Facts, Json
 from sandlab.lab.run import is_current
 from sandlab.registry import get, names
@@ -91,7 +91,10 @@ class PublishedRun:
 
     def _read(self, name: str) -> Json:
         file = self.folder / name
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        try:
+            return read_json(file) if file.exists() else None
+        except ValueError as problem:
+            raise BadInput(f"{file} is damaged ({problem}): publish the run again") from None
 
 
 def published(study: str | None = None, folder: Path | None = None) -> Iterator[PublishedRun]:

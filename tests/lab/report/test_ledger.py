@@ -28,6 +28,18 @@ def test_entries_are_appended_once_and_read_by_date(tmp_path):
     assert former(read(path), easier.definition) == [FIRST]
 
 
+@pytest.mark.parametrize("torn", ['{"claim": "a/b', "[]", '{"claim": "a/b.c"}', "[" * 100_000, b"\xff"])
+def test_a_line_that_was_torn_is_told_by_its_number_and_nothing_is_appended_to_it(tmp_path, torn):
+    path = tmp_path / "ledger.jsonl"
+    append(path, [FIRST])
+    path.write_bytes(path.read_bytes() + (torn if isinstance(torn, bytes) else torn.encode()))
+    before = path.read_bytes()
+    for ask in (read, lambda path: append(path, [replace(FIRST, date=2.0)])):
+        with pytest.raises(sl.BadInput, match=r"line 2 of .*ledger\.jsonl is no verdict"):
+            ask(path)
+    assert path.read_bytes() == before
+
+
 def test_a_verdict_that_was_overturned_in_the_same_words_stays_visible():
     made = [
         replace(FIRST, preset=preset, verdict=verdict, date=date)

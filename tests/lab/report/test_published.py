@@ -63,6 +63,14 @@ def test_the_full_run_says_most_as_long_as_it_is_current(study, tmp_path):
     assert standing(study, tmp_path) == [("full", "current"), ("quick", "current")]
 
 
+@pytest.mark.parametrize("garbled", ["", "{", "[" * 100_000])
+def test_a_recorded_run_that_is_damaged_is_told_by_its_file(study, tmp_path, garbled):
+    record(tmp_path, study, "quick")
+    (tmp_path / study.name / "quick" / "run.json").write_text(garbled)
+    with pytest.raises(sl.BadInput, match=r"run\.json is damaged"):
+        standing(study, tmp_path)
+
+
 def test_a_stale_full_run_stands_behind_the_current_quick_one(study, tmp_path):
     record(tmp_path, study, "quick")
     record(tmp_path, study, "full", current=False)
