@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import io
 import math
 import os
 import re
@@ -94,9 +95,12 @@ def _is_row(origin: Hint, inside: tuple[Hint, ...], value: object) -> bool:
         return False
     if not inside:
         return True
+    fixed = origin is tuple and Ellipsis not in inside
     if not isinstance(value, (tuple, list, set, frozenset)):
+        if fixed and (isinstance(value, io.IOBase) or getattr(value, "__len__", lambda: len(inside))() != len(inside)):
+            return False
         return not (_is_function(inside[0]) and _holds_no_functions(value))
-    if origin is tuple and Ellipsis not in inside:
+    if fixed:
         return len(value) == len(inside) and all(map(fits, inside, value))
     return all(fits(inside[0], item) for item in value)
 

@@ -15,9 +15,10 @@ import math
 import os
 import re
 import sys
+import traceback
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -180,8 +181,10 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
     for field, hint, _ in plan:
         if field in given and not fits(hint, given[field]):
             raise BadInput(_refusal(field, hint, given[field])) from problem
-        if isinstance(kind := given.get(field), type) and kind.__module__ == "builtins":
-            raise BadInput(f"{field} cannot be the class {kind.__name__}") from problem
+        kind = given.get(field)
+        if isinstance(kind, (type, types.BuiltinFunctionType)) and kind.__module__ == "builtins":
+            word = "class" if isinstance(kind, type) else "function"
+            raise BadInput(f"{field} cannot be the {word} {kind.__name__}") from problem
     if file := _file_being_read(problem):
         reason = str(problem).partition("\n")[0][:200] or type(problem).__name__
         raise BadInput(f"{file} does not have the form in which it is written ({reason}): write it anew") from problem
@@ -191,6 +194,8 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
+    if isinstance(problem, (TypeError, AttributeError)) and (field := _misled_by(problem, given)):
+        raise BadInput(f"{name} cannot work with what {field} returns: {text.partition(chr(10))[0][:200]}") from problem
     hints = {field: hint for field, hint, _ in plan if field in given and field != "self"}
     if values and isinstance(problem, AttributeError) and (field := _lacking(problem, hints, given)):
         raise BadInput(f"{name} cannot work with this {field}: {text}") from problem
@@ -199,6 +204,27 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
     # Where every argument is of its type, an error of types is ours; without arguments, every error is.
     if values and set(given) - {"self", "rng"} and (unseen or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
+
+
+def _misled_by(problem: Exception, given: Mapping[str, object]) -> str:
+    """The argument that is a function of the user's, ended well, and stands where our code then went wrong."""
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    ours = [frame for frame in frames if frame.f_globals.get("__name__", "").startswith("sandlab.")]
+    codes = {frame.f_code for frame in frames}
+    near = list(_within(ours[-1].f_locals.values())) if ours else []
+    for field, value in given.items():
+        own = isinstance(value, types.FunctionType) and not value.__module__.startswith("sandlab.")
+        if own and value.__code__ not in codes and any(each is value for each in near):  # type: ignore[attr-defined]
+            return field
+    return ""
+
+
+def _within(values: Iterable[object], depth: int = 2) -> Iterator[object]:
+    """The values, and what their attributes hold."""
+    for value in values:
+        yield value
+        if depth and not isinstance(value, types.ModuleType):
+            yield from _within(getattr(value, "__dict__", {}).values(), depth - 1)
 
 
 def _file_being_read(problem: Exception) -> str:

@@ -141,6 +141,12 @@ def test_a_bug_stays_a_bug() -> None:
     with pytest.raises(RuntimeError, match="the user's own"):
         callback(fail)
 
+    def mistake(*_: object) -> int:
+        return None + 1  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        train_with(objective=mistake)
+
 
 def test_classes_are_checked_by_their_constructors() -> None:
     @checked
@@ -298,6 +304,14 @@ def test_an_error_of_the_user_s_own_factory_stays_what_it_is() -> None:
         (lambda: train_with(callbacks=io.StringIO("x")), "callbacks must be a list of a function, got"),
         (lambda: train_with(callbacks=np.ones(2)), "callbacks must be a list of a function, got"),
         (lambda: train_with(callbacks={1}), "callbacks must be a list of a function, got"),
+        (lambda: train_with(betas=io.StringIO("x")), "betas must be a list of a number, got"),
+        (lambda: train_with(betas=range(0)), "betas must be a list of a number, got"),
+        (lambda: train_with(betas=np.zeros((0, 5))), "betas must be a list of a number, got"),
+        (lambda: train_with(objective=lambda *_: 1), "train cannot work with what objective returns: 'int' object"),
+        (lambda: train_with(evaluate=lambda *_: 1), "train cannot work with what evaluate returns: 'int' object"),
+        (lambda: train_with(optimizer=lambda *_: 1), "train cannot work with what optimizer returns: 'int' object"),
+        (lambda: train_with(schedule=lambda *_: None), "train cannot work with what schedule returns: float"),
+        (lambda: train_with(ema=print), "ema cannot be the function print"),
         (lambda: train_with(checkpoint="a" * 5000), "path must be .*: the names of files have at most 255"),
         (lambda: measure(sl.lenses.tail_error, chunk=1), "chunk must be at least 4 for 100000 targets, got 1"),
         (lambda: measure(sl.lenses.accuracy, examples=10**9), "chunk must be at least 244141 for 1000000000 examples"),

@@ -6,8 +6,7 @@
 
 Each call runs in a forked process with 3 GB of memory and 20 seconds of its processor (the machine may be busy). It may
 end with a result, with `BadInput`, or (for worlds without a certain truth) with `NotImplementedError`; at the terminal
-with a documented exit code and no traceback. The rest is counted as raw, with the place. Functions and torch modules
-that are not checked refuse an unknown keyword in Python's own words, which is counted by itself.
+with a documented exit code and no traceback. The rest is counted as raw, with the place.
 """
 
 from __future__ import annotations
@@ -197,8 +196,6 @@ def attempt(call: Callable[[], object]) -> str:
     except _Late:
         return "hang"
     except BaseException as problem:
-        if isinstance(problem, TypeError) and "unexpected keyword argument 'no_such_option'" in str(problem):
-            return "TypeError of Python for an unknown keyword"
         frames = [f for f in traceback.extract_tb(problem.__traceback__) if "/sandlab/" in f.filename]
         inner = [f for f in frames if not f.filename.endswith("checking.py")] or frames
         place = f"{inner[-1].filename.split('/sandlab/')[-1]}:{inner[-1].lineno}" if inner else "(signature)"
