@@ -40,6 +40,12 @@ _READERS = {
     ("sandlab.learning._engine.checkpoints", "restore"): "path",
     ("sandlab.models.io", "load"): "folder",
 }
+_SMALL = ("positions", "heads", "types", "clauses", "hops", "order", "squarings")
+# Of lenses: how often something is drawn, tried or gone through.
+_REPEATED = (
+    *("angles", "chains", "directions", "draws", "epochs", "passes", "points", "prompts", "radii", "restarts"),
+    *("shells", "starts", "test", "train"),
+)
 # Formulas that are computed for every length up to the given one.
 _BY_LENGTH = ("dilution_bounds",)
 _MOST_PASSES = 2**12  # of a total that is computed chunk by chunk
@@ -74,18 +80,15 @@ def _checked(thing: Thing, values: bool) -> Thing:
 
 def _guard(function: Function, name: str, skip: int = 0, owner: type | None = None, values: bool = True) -> Function:
     signature = inspect.signature(function)
-    # Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused
-    # before that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
-    most = {"positions": 2**16, "heads": 2**16, "types": 2**16, "clauses": 2**16, "hops": 2**16, "order": 2**16}
-    formula = function.__module__.startswith("sandlab.lenses.") and name not in _BY_LENGTH
-    most |= {} if name.endswith("Config") or formula else {"length": 2**22}
     plan: Plan = []
+    most: dict[str, int] = {}
 
     @functools.wraps(function)
     def call(*args: object, **options: object) -> object:
         if not plan:
             hints = _hints(function, owner)
             plan.extend((each, hints.get(each, Any), is_simple(hints.get(each, Any))) for each in signature.parameters)
+            most.update(_limits(function, name, owner, hints))
         given = _bind(signature, name, skip, args, options)
         for field, hint, simple in plan[skip:]:
             if simple and field in given and not fits(hint, given[field]):
@@ -114,6 +117,25 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
 
     call.__checked__ = True  # type: ignore[attr-defined]
     return call
+
+
+def _limits(function: Function, name: str, owner: type | None, hints: Mapping[str, Hint]) -> dict[str, int]:
+    """The largest whole numbers that are let through.
+
+    Circuits are written out and sequences drawn by position, machines by state: what is far too large is refused before
+    that begins. (How many bytes a model needs is known, and said, by `sized`; formulas take any length.)
+    """
+    module = function.__module__ if owner is None else owner.__module__
+    written = module.startswith("sandlab.circuits.")
+    drawn = module.startswith("sandlab.worlds.") and owner is not None and dataclasses.is_dataclass(owner)
+    whole = [
+        field for field, hint in hints.items() if hint in (int, int | None) and not re.search("seed|secret", field)
+    ]
+    most = dict.fromkeys(whole, 2**22) if written or drawn else {}
+    formula = module.startswith("sandlab.lenses.") and name not in _BY_LENGTH
+    most |= dict.fromkeys(_REPEATED, 2**22) if formula else {}
+    most |= {} if name.endswith("Config") or formula else {"length": 2**22, "steps": 2**26}
+    return most | dict.fromkeys(_SMALL, 2**16)
 
 
 def _refuse_crumbs(signature: inspect.Signature, given: Mapping[str, object]) -> None:

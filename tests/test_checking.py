@@ -233,7 +233,7 @@ def judge_with(objective: Any) -> Any:
 
 def train_with(**options: Any) -> Any:
     world, model = sl.worlds.InContextMarkov(states=3, length=8), sl.models.Transformer(vocab=3, length=8, width=8)
-    return sl.learning.train(model, world, steps=1, batch_size=2, rng=sl.rng(0), **options)
+    return sl.learning.train(model, world, **{"steps": 1, "batch_size": 2, "rng": sl.rng(0), **options})
 
 
 def measure(lens: Any, **options: Any) -> Any:
@@ -311,6 +311,9 @@ def test_an_error_of_the_user_s_own_factory_stays_what_it_is() -> None:
         (lambda: train_with(evaluate=lambda *_: 1), "train cannot work with what evaluate returns: 'int' object"),
         (lambda: train_with(optimizer=lambda *_: 1), "train cannot work with what optimizer returns: 'int' object"),
         (lambda: train_with(schedule=lambda *_: None), "train cannot work with what schedule returns: float"),
+        (lambda: train_with(steps=10**9), "steps must be at most 67108864, got 1000000000"),
+        (lambda: sl.get("circuits", "repeated-squaring")(3, 3, squarings=10**7), "squarings must be at most 65536"),
+        (lambda: sl.get("worlds", "lda-topics")(words=10**9), "words must be at most 4194304"),
         (lambda: train_with(ema=print), "ema cannot be the function print"),
         (lambda: train_with(checkpoint="a" * 5000), "path must be .*: the names of files have at most 255"),
         (lambda: measure(sl.lenses.tail_error, chunk=1), "chunk must be at least 4 for 100000 targets, got 1"),
