@@ -48,6 +48,8 @@ _REPEATED = (
 )
 # Formulas that are computed for every length up to the given one.
 _BY_LENGTH = ("dilution_bounds",)
+# Circuits with a layer for each letter.
+_BY_LAYER = ("sequential_circuit",)
 _MOST_PASSES = 2**12  # of a total that is computed chunk by chunk
 _BYTES = re.compile(r"allocate (?:memory: you tried to allocate )?(\d+) bytes")
 _NO_ROOM = (
@@ -135,6 +137,8 @@ def _limits(function: Function, name: str, owner: type | None, hints: Mapping[st
     formula = module.startswith("sandlab.lenses.") and name not in _BY_LENGTH
     most |= dict.fromkeys(_REPEATED, 2**22) if formula else {}
     most |= {} if name.endswith("Config") or formula else {"length": 2**22, "steps": 2**26}
+    most |= {"length": 2**12} if name in _BY_LAYER else {}
+    most |= {} if "chunk" in hints else {"examples": 2**22}  # all at once
     return most | dict.fromkeys(_SMALL, 2**16)
 
 

@@ -314,6 +314,8 @@ def test_an_error_of_the_user_s_own_factory_stays_what_it_is() -> None:
         (lambda: train_with(steps=10**9), "steps must be at most 67108864, got 1000000000"),
         (lambda: sl.get("circuits", "repeated-squaring")(3, 3, squarings=10**7), "squarings must be at most 65536"),
         (lambda: sl.get("worlds", "lda-topics")(words=10**9), "words must be at most 4194304"),
+        (lambda: sl.circuits.compile(sl.worlds.read_machine("a*"), length=10**5, method="sequential"), "at most 4096"),
+        (lambda: measure(sl.learning.evaluate, examples=10**7), "examples must be at most 4194304"),
         (lambda: train_with(ema=print), "ema cannot be the function print"),
         (lambda: train_with(checkpoint="a" * 5000), "path must be .*: the names of files have at most 255"),
         (lambda: measure(sl.lenses.tail_error, chunk=1), "chunk must be at least 4 for 100000 targets, got 1"),
