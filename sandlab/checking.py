@@ -7,10 +7,12 @@ memory can hold is refused with the number of bytes.
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import errno
 import functools
 import inspect
+import io
 import math
 import os
 import re
@@ -40,7 +42,7 @@ _READERS = {
     ("sandlab.learning._engine.checkpoints", "restore"): "path",
     ("sandlab.models.io", "load"): "folder",
 }
-_SMALL = ("positions", "heads", "types", "clauses", "hops", "order", "squarings")
+_SMALL = ("positions", "heads", "types", "clauses", "hops", "order", "squarings", "topics", "blocks", "passes")
 # Of lenses: how often something is drawn, tried or gone through.
 _REPEATED = (
     *("angles", "chains", "directions", "draws", "epochs", "passes", "points", "prompts", "radii", "restarts"),
@@ -109,6 +111,8 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
         except OSError as problem:
             if problem.errno == errno.ENAMETOOLONG:
                 raise BadInput(f"{name}: no file has so long a name, got {shown(problem.filename)[:80]}") from problem
+            if problem.errno is None:  # not the machine's: a library did not like what it found in a file
+                raise BadInput(f"{name}: {str(problem).partition(chr(10))[0][:200]}") from problem
             raise
         except (*_VALUES, *_TYPES) as problem:
             _explain(problem, name, plan[skip:], given, values)
@@ -139,7 +143,7 @@ def _limits(function: Function, name: str, owner: type | None, hints: Mapping[st
     most |= {} if name.endswith("Config") or formula else {"length": 2**22, "steps": 2**26}
     most |= {"length": 2**12} if name in _BY_LAYER else {}
     most |= {} if "chunk" in hints else {"examples": 2**22}  # all at once
-    return most | dict.fromkeys(_SMALL, 2**16)
+    return most | {"depth": min(2**26, most.get("depth", 2**26))} | dict.fromkeys(_SMALL, 2**16)
 
 
 def _refuse_crumbs(signature: inspect.Signature, given: Mapping[str, object]) -> None:
@@ -166,18 +170,38 @@ def _refuse_strangers(plan: Plan, given: Mapping[str, object]) -> None:
         whole = isinstance(value, (list, tuple, dict, set, frozenset, range)) or getattr(value, "ndim", 0) > 0
         named = isinstance(value, dict) and not fits(hint, {})
         a_row = whole and not named and _takes_rows(hint) and not _holds_strangers(hint, value)
-        # Classes and callable objects may stand for much; for a word they cannot.
-        judged = not a_row and (hint is str or not callable(value) or isinstance(value, _FUNCTIONS))
-        if not simple and field in given and judged and _is_plain(value) and not fits(hint, value):
+        # Classes and callable objects may stand for much; Python's own classes cannot, and for a word nothing else.
+        own = isinstance(value, type) and value.__module__ == "builtins"
+        judged = not a_row and (hint is str or own or not callable(value) or isinstance(value, _FUNCTIONS))
+        odd = isinstance(value, (set, frozenset, io.IOBase)) and not _is_any_row(hint)
+        odd = odd or (whole and hasattr(value, "dtype") and _takes_rows(hint) and _holds_strangers(hint, value))
+        if not simple and field in given and _is_plain(value) and (odd or (judged and not fits(hint, value))):
             raise BadInput(_refusal(field, hint, value))
 
 
+def _is_any_row(hint: Hint) -> bool:
+    """Whether an annotation leaves open in which order, or from where, items come."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(map(_is_any_row, typing.get_args(hint)))
+    unordered = (set, frozenset, collections.abc.Set, collections.abc.Iterable, collections.abc.Collection)
+    return hint in (Any, object, *unordered) or typing.get_origin(hint) in unordered
+
+
 def _holds_strangers(hint: Hint, value: object) -> bool:
-    """Whether a list that should hold numbers holds something that no constructor makes a number of: None, a word."""
+    """Whether a row that should hold numbers holds what no constructor makes a number of: None, a word, other rows."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        rows = [each for each in typing.get_args(hint) if _takes_rows(each)]
+        return bool(rows) and all(_holds_strangers(each, value) for each in rows)
     kinds = [kind for kind in typing.get_args(hint) if kind is not Ellipsis]
-    if typing.get_origin(hint) not in (tuple, list) or not isinstance(value, (list, tuple)):
+    dtype = str(getattr(value, "dtype", "int"))
+    if kinds and all(typing.get_origin(kind) in (tuple, list) for kind in kinds):
+        return "int" not in dtype and "float" not in dtype
+    if typing.get_origin(hint) not in (tuple, list) or not all(map(is_simple, kinds)):
         return False
-    return all(map(is_simple, kinds)) and any(item is None or isinstance(item, (str, bytes)) for item in value)
+    if isinstance(value, (list, tuple)):
+        return any(item is None or isinstance(item, (str, bytes, list, tuple, dict, set)) for item in value)
+    numbers = "int" in dtype or ("float" in dtype and set(kinds) != {int}) or ("bool" in dtype and bool in kinds)
+    return getattr(value, "ndim", 1) != 1 or not numbers
 
 
 def _takes_rows(hint: Hint) -> bool:

@@ -24,6 +24,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -284,15 +285,20 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
+    sys.path.insert(0, str(Path(__file__).parent.resolve()))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some words are names of files to write
+        print(json.dumps(dict(ends(given))))
+
+
+def ends(given: argparse.Namespace) -> collections.Counter[str]:
+    """How the calls end that were asked for."""
     if given.every:
-        print(json.dumps(dict(run_listed(list(every_call(given.every)), CHUNK, attempt, given.seconds))))
-    elif given.terminal:
-        sys.path.insert(0, str(Path(__file__).parent))
+        return run_listed(list(every_call(given.every)), CHUNK, attempt, given.seconds)
+    if given.terminal:
         import terminal
 
-        print(json.dumps(dict(terminal.run(given.calls, given.seed, seconds=given.seconds))))
-    else:
-        print(json.dumps(dict(run(given.calls, given.seed, seconds=given.seconds))))
+        return terminal.run(given.calls, given.seed, seconds=given.seconds)
+    return run(given.calls, given.seed, seconds=given.seconds)
 
 
 if __name__ == "__main__":
