@@ -42,11 +42,12 @@ _READERS = {
     ("sandlab.learning._engine.checkpoints", "restore"): "path",
     ("sandlab.models.io", "load"): "folder",
 }
+# Sizes of which everything is made one by one, at some length.
 _SMALL = ("positions", "heads", "types", "clauses", "hops", "order", "squarings", "topics", "blocks", "passes")
 # Of lenses: how often something is drawn, tried or gone through.
 _REPEATED = (
-    *("angles", "chains", "directions", "draws", "epochs", "passes", "points", "prompts", "radii", "restarts"),
-    *("shells", "starts", "test", "train"),
+    *("angles", "chains", "directions", "draws", "epochs", "points", "prompts", "radii", "restarts", "shells"),
+    *("starts", "test", "train"),
 )
 # Formulas that are computed for every length up to the given one.
 _BY_LENGTH = ("dilution_bounds",)
@@ -111,7 +112,9 @@ def _guard(function: Function, name: str, skip: int = 0, owner: type | None = No
         except OSError as problem:
             if problem.errno == errno.ENAMETOOLONG:
                 raise BadInput(f"{name}: no file has so long a name, got {shown(problem.filename)[:80]}") from problem
-            if problem.errno is None:  # not the machine's: a library did not like what it found in a file
+            if (
+                values and type(problem) is OSError and problem.errno is None
+            ):  # not the machine's: a library did not like what it found in a file
                 raise BadInput(f"{name}: {str(problem).partition(chr(10))[0][:200]}") from problem
             raise
         except (*_VALUES, *_TYPES) as problem:

@@ -141,6 +141,12 @@ def test_a_bug_stays_a_bug() -> None:
     with pytest.raises(RuntimeError, match="the user's own"):
         callback(fail)
 
+    def unplug() -> None:
+        raise OSError("the user's own disk")
+
+    with pytest.raises(OSError, match="the user's own disk"):
+        callback(unplug)
+
     def mistake(*_: object) -> int:
         return None + 1  # type: ignore[operator]
 
@@ -239,6 +245,19 @@ def train_with(**options: Any) -> Any:
 def measure(lens: Any, **options: Any) -> Any:
     world, model = sl.worlds.InContextMarkov(states=3, length=8), sl.models.Transformer(vocab=3, length=8, width=8)
     return lens(model, world, rng=sl.rng(0), **options)
+
+
+def test_an_error_of_a_library_about_a_file_is_told_and_one_of_the_machine_stays(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInput, match=r"is not a valid JSON file|tokenizer must be"):
+        sl.get("worlds", "topic-text")(tokenizer=str(tmp_path / "file")).sample(1, rng=sl.rng(0))
+
+    @checked
+    def write(size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write(3)
 
 
 def test_chunks_of_a_sensible_size_pass_the_door() -> None:
