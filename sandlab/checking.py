@@ -149,7 +149,7 @@ def _limits(function: Function, name: str, owner: type | None, hints: Mapping[st
     return most | {"depth": min(2**26, most.get("depth", 2**26))} | dict.fromkeys(_SMALL, 2**16)
 
 
-def _refuse_crumbs(signature: inspect.Signature, given: Mapping[str, object]) -> None:
+def _refuse_crumbs(signature: inspect.Signature, given: Mapping[str, Any]) -> None:
     """Refuse chunks so small that the examples, or the targets in them, take thousands of passes."""
     default = {field: each.default for field, each in signature.parameters.items()}
     chunk = given.get("chunk", default["chunk"])
