@@ -178,15 +178,11 @@ def collect_version(study: AnyStudy, config: object) -> str:
 
 
 def is_current(about: Facts, study: AnyStudy, preset: str) -> bool:
-    """Whether a recorded run of a preset has today's settings and today's code.
-
-    Older records hold a stricter hash of the code, with the text of all presets in it; where it is today's, so is the
-    code.
-    """
+    """Whether a recorded run of a preset has today's settings and today's code."""
     config, recorded = study.presets.get(preset), about.get("collect")
-    if config is None or not recorded or study.collector is None or plain(canonical(config)) != about.get("config"):
+    if config is None or not recorded or plain(canonical(config)) != about.get("config"):
         return False
-    return recorded in (collect_version(study, config), code_version(study.collector, config))
+    return bool(recorded == collect_version(study, config))
 
 
 def _read_results(record: Record) -> Payload:
