@@ -1,4 +1,4 @@
-"""Attention recalls, recurrence tracks states, and a hybrid does both, at equal numbers of weights.
+"""Attention recalls, recurrence tracks states; a hybrid recalls, but tracks less well than the best, at equal weights.
 
 Five families of about the same number of weights on four tasks. What is known: retrieval, copying and associative
 recall need a state that grows with what is stored, which attention has and a recurrence of fixed size has not;
@@ -86,7 +86,7 @@ QUICK = settings(
 )  # fmt: skip
 study = Study(
     "expressivity/architectures",
-    title="Attention recalls, recurrence tracks states, a hybrid does both",
+    title="Attention recalls, recurrence tracks states; a hybrid recalls, but tracks states less well",
     source="Jelassi et al. 2024; Arora et al. 2024; Merrill & Sabharwal 2022; Liu et al. 2023; Wen, Dang & Lyu 2024",
     quick=QUICK,
     full=settings(
