@@ -1,4 +1,4 @@
-"""Over all nuclei and temperatures, the most distinct correct test cases are written with backtracking.
+"""Cold sampling repeats itself, a wide nucleus errs; whether backtracking leads is open with three models.
 
 Every nucleus with every temperature, block best-of-n, and backtracking at several distributions, strides, thresholds.
 
@@ -37,7 +37,7 @@ GUIDED = [
 
 study = Study(
     "verifier/codegen-settings",
-    title="Over all nuclei and temperatures, the most distinct correct test cases are written with backtracking",
+    title="Cold sampling repeats itself, a wide nucleus errs; whether backtracking leads is open with three models",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.13)",
     **code.PRESETS,
