@@ -77,7 +77,7 @@ def test_every_block_of_a_page_has_a_language_and_every_link_a_target(page):
     text = page.read_text(encoding="utf-8")
     assert text.count("\n```") == 2 * len(blocks(page))
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-        kind, name = Path(target).parts[-2:]
+        kind, name = Path(target).parent.name, Path(target).name
         made = name == "contributing.md" or (kind in KINDS and name.removesuffix(".md") in sl.names(kind))
         assert made or (page.parent / target).exists(), target
 
