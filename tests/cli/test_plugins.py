@@ -49,7 +49,13 @@ def python(script: str, folder: Path, **environment: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("world", "my-coin"), ("model", "my-gru"), ("circuit", "my-head"), ("lens", "my-entropy")]
+    ("kind", "name"),
+    [
+        ("world", "my-coin"),
+        pytest.param("model", "my-gru", marks=pytest.mark.slow),
+        pytest.param("circuit", "my-head", marks=pytest.mark.slow),
+        pytest.param("lens", "my-entropy", marks=pytest.mark.slow),
+    ],
 )
 def test_a_new_file_is_listed_and_passes_its_own_test(kind: str, name: str, tmp_path: Path) -> None:
     terminal("new", kind, name, folder=tmp_path)

@@ -170,7 +170,9 @@ def test_the_mask_of_children_agrees_with_asking_about_each_child(random_folder,
             assert float(verifier.value(longer, torch.tensor([cut + 1]), rows)) == float(mask[token])
 
 
-@pytest.mark.parametrize("algorithm", ["vgb", "value-guided", "tokenwise", "early-abort"])
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param("vgb", marks=pytest.mark.slow), "value-guided", "tokenwise", "early-abort"]
+)
 def test_a_trained_model_writes_valid_json_under_every_exact_algorithm(json_folder, algorithm):
     results = decode_text(json_folder, people(24), json_schema=SCHEMA, algorithm=algorithm, max_new=40)
     assert all(result.valid and obeys(result.text) for result in results)

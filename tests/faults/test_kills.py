@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
     [
         ("local", 12),
         ("training", 8),
-        ("processes", 2),
+        ("processes", 1),
         pytest.param("local", 500, marks=pytest.mark.slow),
         pytest.param("training", 400, marks=pytest.mark.slow),
         pytest.param("processes", 100, marks=pytest.mark.slow),
