@@ -14,14 +14,12 @@ import pytest
 
 pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
+from asking import HOST, TOKEN  # noqa: E402
 from starlette.testclient import TestClient  # noqa: E402
 
 from sandlab.atlas.guard import Closed  # noqa: E402
 from sandlab.atlas.questions import QUESTIONS  # noqa: E402
 from sandlab.atlas.server import create_app  # noqa: E402
-
-HOST = "127.0.0.1:8000"
-TOKEN = {"X-Sandlab-Token": "t" * 20}
 
 
 @pytest.fixture(scope="module")
