@@ -10,6 +10,7 @@ from sandlab.learning.diffusions.classifiers import ou_logit as ou_logit
 from sandlab.learning.diffusions.classifiers import read_ou as read_ou
 from sandlab.learning.diffusions.networks import ContrastiveSquares as ContrastiveSquares
 from sandlab.learning.diffusions.networks import network_logit as network_logit
+from sandlab.learning.diffusions.on_device import fit_logit_on as fit_logit_on
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore as CheckpointStore
 from sandlab.learning.distillation.checkpoint_store import keep_weights as keep_weights
 from sandlab.learning.distillation.checkpoint_store import soften as soften
@@ -389,6 +390,7 @@ __all__ = [
     "first_stage",
     "fisher_information",
     "fit_logit",
+    "fit_logit_on",
     "fit_masked",
     "fit_parametric",
     "fit_parametric_adam",

@@ -16,7 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.diffusions.classifiers import EvenLogit, KernelEstimate, LogitClassifier, fit_logit, read_ou
+from sandlab.learning.diffusions.classifiers import EvenLogit, KernelEstimate, LogitClassifier, read_ou
+from sandlab.learning.diffusions.on_device import fit_logit_on
 from sandlab.lenses.diffusions.kernels import euler_kl, ou_kl, ou_optimal_risk
 from sandlab.studies.claims import Mean, Median
 from sandlab.studies.diffusions import _shared as shared
@@ -45,6 +46,7 @@ class Path:
     eta: float
     law: str
     seed: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ study = Study(
     source=shared.SOURCE,
     at="section 2.1",
     quick=QUICK,
-    full=Settings(time=1e6, seeds=50),
+    full=Settings(time=2e5, seeds=50),
     null=replace(QUICK, shuffled=True),
     tour=True,
 )
@@ -82,7 +84,7 @@ def fit(job: Path) -> np.ndarray:
     path = OrnsteinUhlenbeck().path(int(job.settings.time / job.eta) // 2 * 2, job.eta, rng)
     if job.settings.shuffled:
         path = rng.permutation(path)
-    found = fit_logit(make_pairs(path, q, rng), EvenLogit())
+    found = fit_logit_on(job.device, make_pairs(path, q, rng), EvenLogit())
     read = read_ou(found, job.eta, q)
     kl = ou_kl(read["a"], read["v"], job.eta) if np.isfinite(read["v"]) else np.inf
     return np.array([kl, read["rho"], found.loss, *found.theta])
@@ -90,7 +92,8 @@ def fit(job: Path) -> np.ndarray:
 
 @study.collect
 def collect(settings: Settings, lab: Lab) -> Results:
-    jobs = [Path(settings, eta, law, seed) for law in LAWS for eta in ETAS for seed in range(settings.seeds)]
+    seeds, device = range(settings.seeds), lab.device
+    jobs = [Path(settings, eta, law, seed, device) for law in LAWS for eta in ETAS for seed in seeds]
     found = np.array(lab.map(fit, jobs)).reshape(len(LAWS), len(ETAS), settings.seeds, 7)
     risk = np.array([[ou_optimal_risk(contrast(law, eta), eta) for eta in ETAS] for law in LAWS])
     return Results(found[..., 0], found[..., 1], found[..., 2], found[..., 3:], risk)

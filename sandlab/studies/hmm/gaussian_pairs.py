@@ -136,11 +136,11 @@ def sampled_fit(job: Sample) -> np.ndarray:
         pairs = world.sample(job.size, rng=generator)
         (one,) = fit_parametric(
             ("2|1",),
-            pairs.targets.double().flatten().numpy(),
+            pairs.targets.double().flatten().cpu().numpy(),
             d,
             k,
             starts=start[None],
-            probes=pairs.inputs.double().numpy(),
+            probes=pairs.inputs.double().cpu().numpy(),
             norm=job.norm,
             evaluations=min(settings.evaluations, 30),
         )

@@ -4,8 +4,12 @@ The population squared loss of `hmm-canon`, fitted by a predictor of the right p
 fits reach loss 0 far from the truth; with two-token tasks every fit that reaches it is the truth. The same from
 sampled triples: the fit with the smallest loss is near the truth for two-token tasks only.
 
-Quick fits by Levenberg–Marquardt, full (d = 32, k = 8, where the Jacobian of all restarts would not fit in memory) by
-Adam. The null starts at random and takes no step: no run is good.
+Both presets fit by Levenberg–Marquardt, which reaches the bottom of a loss where Adam (`adam` steps) stays some digits
+above it. Full has the specification's model (d = 32, k = 8) and samples (10⁷ triples), and 32 starts (`starts`)
+instead of 512, a factor of 16. A run is good when its squared loss per entry is below 1e-10 and below 1e-8 of the mean
+square of the targets, which are small when there are many tokens.
+
+The null starts at random and takes no step: no run is good.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ from sandlab.worlds.hmm.models import HMM
 ONE = (("2|1",), ("3|1",), ("2|1", "1|2", "3|1", "1|3"))
 SETS = (*ONE, *((task,) for task in shared.TWO))
 GOOD = 1e-10
+RELATIVE = 1e-8
+"""Largest loss of a good run, relative to the mean square of the targets."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,24 @@ class Fit:
 
 @dataclass(frozen=True)
 class Results:
-    """Loss and parameter error of every start; axes: tasks, start. best: error of the best fit, axes: tasks, sample."""
+    """Loss and parameter error of every start; axes: tasks, start. best: error of the best fit, axes: tasks, sample.
+
+    scale   mean square of the targets, by tasks
+    """
 
     loss: np.ndarray
     error: np.ndarray
     best: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def solved(self) -> np.ndarray:
+        """Which runs reach the smallest loss: axes tasks, start."""
+        return self.loss < np.minimum(GOOD, RELATIVE * self.scale)[:, None]
 
     def good(self, indices: tuple[int, ...]) -> np.ndarray:
         """Errors of the runs that reach the smallest loss."""
-        found = np.concatenate([self.error[index][self.loss[index] < GOOD] for index in indices])
+        found = np.concatenate([self.error[index][self.solved[index]] for index in indices])
         if not len(found):
             raise NotMeasured("no run reached the smallest loss")
         return found
@@ -82,16 +97,20 @@ study = Study(
     source=shared.SOURCE,
     at="Theorems 6 and 7",
     quick=QUICK,
-    full=Settings(starts=512, d=32, k=8, triples=10**7, samples=3, sample_starts=64, adam=20_000),
+    full=Settings(starts=32, d=32, k=8, triples=10**7, samples=3, sample_starts=8),
     null=replace(QUICK, evaluations=0),
 )
 
 
+def model(settings: Settings) -> HMM:
+    d, k = settings.d, settings.k
+    return HMM() if (d, k) == (4, 3) else random_hmm(d, k, np.random.default_rng(0))
+
+
 def fit(job: Fit) -> np.ndarray:
     """(loss, error) of every start."""
-    settings = job.settings
+    settings, hmm = job.settings, model(job.settings)
     d, k = settings.d, settings.k
-    hmm = HMM() if (d, k) == (4, 3) else random_hmm(d, k, np.random.default_rng(0))
     if job.seed is None:
         targets, count = [hmm.predictor(task) for task in job.tasks], settings.starts
     else:
@@ -106,7 +125,8 @@ def _fitted(job: Fit, targets: np.ndarray, starts: np.ndarray) -> list[Parametri
     d, k, steps = job.settings.d, job.settings.k, job.settings.adam
     if steps:
         return fit_parametric_adam(job.tasks, targets, d, k, starts=starts, steps=steps, device=job.device)
-    return fit_parametric(job.tasks, targets, d, k, starts=starts, evaluations=job.settings.evaluations)
+    evaluations = job.settings.evaluations
+    return fit_parametric(job.tasks, targets, d, k, starts=starts, evaluations=evaluations, device=job.device)
 
 
 @study.collect
@@ -114,14 +134,16 @@ def collect(settings: Settings, lab: Lab) -> Results:
     found = np.array(lab.map(fit, [Fit(settings, tasks, lab.device) for tasks in SETS]))
     jobs = [Fit(settings, tasks, lab.device, seed) for tasks in SETS for seed in range(settings.samples)]
     best = [each[each[:, 0].argmin(), 1] for each in lab.map(fit, jobs, label="sampled triples")]
-    return Results(found[..., 0], found[..., 1], np.array(best).reshape(len(SETS), settings.samples))
+    goals = [np.concatenate([model(settings).predictor(task).ravel() for task in tasks]) for tasks in SETS]
+    scale = np.array([(goal**2).mean() for goal in goals])
+    return Results(found[..., 0], found[..., 1], np.array(best).reshape(len(SETS), settings.samples), scale)
 
 
 @study.claim(Share(above=0.8), at="Theorem 6", paper="not identifiable")
 def one_token_good_runs_are_wrong(results: Results) -> list[bool]:
     """Runs that solve one-token tasks perfectly have other parameters.
 
-    Share of good runs (loss < 1e-10) of {2|1}, {3|1} and all pairs of three tokens whose error is above 0.01.
+    Share of good runs of {2|1}, {3|1} and all pairs of three tokens whose error is above 0.01.
     """
     return (results.good((0, 1, 2)) > 0.01).tolist()
 
@@ -139,9 +161,9 @@ def two_token_good_runs_are_right(results: Results) -> list[bool]:
 def half_of_the_runs_are_good(results: Results) -> list[bool]:
     """At least half of the starts solve a two-token task.
 
-    Share of runs of the three tasks with loss < 1e-10.
+    Share of runs of the three tasks that are good.
     """
-    return (results.loss[3:] < GOOD).ravel().tolist()
+    return results.solved[3:].ravel().tolist()
 
 
 @study.claim(Ratio(above=2.0), at="Theorems 6 and 7")
@@ -157,9 +179,9 @@ def so_it_is_with_samples(results: Results) -> np.ndarray:
 @study.table
 def runs(results: Results) -> Rows:
     rows = []
-    for tasks, loss, error, best in zip(SETS, results.loss, results.error, results.best):
-        good = error[loss < GOOD]
-        row = {"tasks": ", ".join(tasks), "good runs": len(good), "of": len(loss)}
+    for tasks, solved, error, best in zip(SETS, results.solved, results.error, results.best):
+        good = error[solved]
+        row = {"tasks": ", ".join(tasks), "good runs": len(good), "of": len(error)}
         kept = {"median error": np.median(good), "largest error": good.max()} if len(good) else {}
         rows.append({**row, **{name: float(value) for name, value in kept.items()}, "sampled": float(np.median(best))})
     return rows

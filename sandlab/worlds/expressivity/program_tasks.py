@@ -116,8 +116,52 @@ class ProgramTask(World):
         return self._assemble(prompt, prompt_size, answer, answer_size, size)
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example time vocab"]:
-        """Every counted token is determined by what came before it."""
-        return F.one_hot(batch.targets, self.vocab).double().log()
+        """After # comes the answer to the prompt, then $ for ever; only what stands before # is read.
+
+        Inside the prompt, where nothing is counted, every token has the probability 1/vocab.
+        """
+        tokens = batch.inputs
+        ends = tokens == self.separator
+        begin = torch.where(ends.any(1), ends.long().argmax(1), tokens.shape[1])
+        answer, size = self._solve(tokens, begin)
+        since = torch.arange(tokens.shape[1], device=tokens.device) - begin.unsqueeze(-1)
+        padded = F.pad(answer, (0, max(0, tokens.shape[1] - answer.shape[1])))
+        written = padded.gather(1, since.clamp(min=0))
+        sure = F.one_hot(torch.where(since < size.unsqueeze(-1), written, self.end), self.vocab).double()
+        return torch.where((since >= 0).unsqueeze(-1), sure, 1 / self.vocab).log()
+
+    def _solve(self, tokens: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
+        """Answers to the prompts before the place `begin`, and their sizes; what stands after it is not looked at."""
+        place = torch.arange(tokens.shape[1], device=tokens.device)
+        inside = place < begin.unsqueeze(-1)
+        if self.task == "count":
+            return tokens[:, :1] + place, tokens[:, min(1, tokens.shape[1] - 1)] - tokens[:, 0] + 1
+        if self.task.startswith("addition"):
+            return self._solve_addition(tokens, begin)
+        if self.task.startswith("copy"):
+            return torch.where(inside, tokens, self.end), begin
+        if self.task == "sort":
+            return torch.where(inside, tokens, self.vocab).sort(-1).values.clamp(max=self.end), begin
+        counts = F.one_hot(torch.where(inside, tokens, self.vocab), self.vocab + 1).sum(1)[:, : self.symbols]
+        verdict = {
+            "mode": lambda: counts.argmax(-1),
+            "majority": lambda: (counts[:, 1] > counts[:, 0]).long(),
+            "parity": lambda: counts[:, 1] % 2,
+        }[self.task]()
+        return verdict.unsqueeze(-1), torch.ones_like(begin)
+
+    def _solve_addition(self, tokens: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
+        """a_0 … + b_0 … or h_k a_0 … + h_k b_0 …: every digit, or every second token, is a digit."""
+        hinted = self.task == "addition-hints"
+        size = ((begin - 1) // (4 if hinted else 2)).clamp(min=0)
+        place = torch.arange(int(size.max()), device=tokens.device)
+        first = place * (1 + hinted) + hinted
+        moved = first + (size * (1 + hinted) + 1).unsqueeze(-1)
+        digits = torch.stack([tokens[:, first], tokens.gather(1, moved.clamp(max=tokens.shape[1] - 1))], 1)
+        total = self._sum(digits * (place < size.view(-1, 1, 1)))
+        if not hinted:
+            return total, size + 1
+        return _interleave(tokens[:, :1] + torch.arange(total.shape[1], device=tokens.device), total), 2 * size + 2
 
     # ------------------------------------------------------------------ prompts and answers, with their sizes
 
@@ -152,12 +196,16 @@ class ProgramTask(World):
         shape = (len(size), 2, self.longest)
         digits = torch.randint(0, self.symbols, shape, generator=rng, device=rng.device)
         digits = digits * (torch.arange(self.longest, device=rng.device) < size.view(-1, 1, 1))
+        return digits, self._sum(digits)
+
+    def _sum(self, digits: Tensor) -> Tensor:
+        """Digits of the sum of two numbers (example, 2, place), least digit first: one place more."""
         raw = F.pad(digits.sum(1), (0, 1))
-        total, carry = torch.zeros_like(raw), torch.zeros_like(size)
-        for place in range(self.longest + 1):  # carries pass from digit to digit
+        total, carry = torch.zeros_like(raw), torch.zeros_like(raw[:, 0])
+        for place in range(raw.shape[1]):  # carries pass from digit to digit
             here = raw[:, place] + carry
             total[:, place], carry = here % self.symbols, here // self.symbols
-        return digits, total
+        return total
 
     def _addition(self, size: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         digits, total = self._digits(size, rng)

@@ -43,9 +43,17 @@ def test_claims_of_two_token_samples() -> None:
 def test_claims_of_restarts() -> None:
     noise = np.random.default_rng(0).uniform(0.9, 1.1, size=(6, 6))
     best = noise * np.array([0.1] * 3 + [0.01] * 3)[:, None]
-    good = restarts.Results(np.full((6, 20), 1e-20), np.array([[0.1] * 20] * 3 + [[1e-9] * 20] * 3), best)
-    bad = restarts.Results(np.full((6, 20), 1e-20), np.array([[1e-9] * 20] * 3 + [[0.1] * 20] * 3), best[::-1])
-    check(restarts.study, good, bad, restarts.Results(np.ones((6, 20)), good.error, best))
+    loss, scale = np.full((6, 20), 1e-20), np.full(6, 0.05)
+    good = restarts.Results(loss, np.array([[0.1] * 20] * 3 + [[1e-9] * 20] * 3), best, scale)
+    bad = restarts.Results(loss, np.array([[1e-9] * 20] * 3 + [[0.1] * 20] * 3), best[::-1], scale)
+    check(restarts.study, good, bad, restarts.Results(np.ones((6, 20)), good.error, best, scale))
+
+
+def test_a_loss_is_small_compared_with_the_targets() -> None:
+    found = restarts.Results(
+        np.full((6, 1), 5e-11), np.zeros((6, 1)), np.ones((6, 2)), np.array([0.05] * 3 + [1e-6] * 3)
+    )
+    assert found.solved[:, 0].tolist() == [True] * 3 + [False] * 3
 
 
 def test_a_few_restarts_run_from_end_to_end_with_both_optimisers() -> None:

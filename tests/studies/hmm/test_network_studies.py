@@ -33,3 +33,9 @@ def test_small_trainings_run_from_end_to_end() -> None:
     how = network_predictors.QUICK
     tiny = replace(how, hidden=(8,), seeds=1, training=replace(how.training, steps=2, batch_size=8), pairs=200)
     assert network_predictors.study.run(tiny, LAB, "quick").results.error.shape == (3, 1)
+
+
+def test_a_large_reference_is_streamed() -> None:
+    settings = replace(network_predictors.QUICK, pairs=network_predictors.STORED + 1000)
+    error = network_predictors.reference(network_predictors.Reference(settings, 0))
+    assert error < 0.2

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import sandlab as sl
 from sandlab.errors import BadInput
+from sandlab.worlds.base import Batch
 from sandlab.worlds.expressivity.program_tasks import TASKS, ProgramTask
 
 
@@ -76,6 +78,47 @@ def test_a_longer_room_gives_longer_sequences_of_the_same_sizes(task: str) -> No
     batch = world.sample(8, rng=sl.rng(1))
     assert batch.inputs.shape[1] == ProgramTask(task, 8, 8, pool=12).length == world.length
     assert int(batch.inputs.max()) < world.vocab and world.optimal_loss(batch) == 0.0
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_oracle_reads_the_prompt_alone(task: str) -> None:
+    world = ProgramTask(task, 1, 7, pool=12, room=9)
+    batch = world.sample(100, rng=sl.rng(2))
+    best = world.oracle(batch)
+    after = torch.arange(world.length) > (batch.inputs == world.separator).long().argmax(1, keepdim=True)
+    noise = torch.randint(0, world.vocab, batch.inputs.shape, generator=sl.rng(3))
+    spoilt = Batch(torch.where(after, noise, batch.inputs), noise, batch.mask, {})
+    assert torch.equal(world.oracle(spoilt), best)
+    assert (best.gather(2, batch.targets.unsqueeze(-1))[batch.mask] == 0).all()
+    outside = best[~batch.mask & ~after].exp()
+    assert torch.allclose(outside, torch.full_like(outside, 1 / world.vocab))
+    cut = Batch(batch.inputs[:, :1], batch.targets[:, :1], batch.mask[:, :1], {})  # a prompt that has not ended
+    assert torch.allclose(world.oracle(cut).exp(), torch.tensor(1 / world.vocab, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_oracle_says_the_right_answer(task: str) -> None:
+    base = 10 if task.startswith("addition") else None
+    world = ProgramTask(task, 1, 6, symbols_given=base, pool=12)
+    batch = world.sample(100, rng=sl.rng(4))
+    unseen = Batch(batch.inputs, torch.zeros_like(batch.targets), batch.mask, {})
+    for row, chosen in zip(batch.inputs, world.oracle(unseen).argmax(-1)):
+        words, begin = [world.letters[token] for token in row], row.tolist().index(world.separator)
+        prompt, answer = words[:begin], [world.letters[token] for token in chosen[begin:]]
+        answer = answer[: answer.index("$")] if "$" in answer else answer
+        assert answer == independent(task, prompt)
+
+
+def independent(task: str, prompt: list[str]) -> list[str]:
+    """The answer by Python's own arithmetic and sorting."""
+    if not task.startswith("addition"):
+        return TRUTH[task](prompt)
+    step, cut = 1 + (task == "addition-hints"), prompt.index("+")
+    digits = [part[step - 1 :: step] for part in (prompt[:cut], prompt[cut + 1 :])]
+    total = str(sum(value(each, 10) for each in digits)).zfill(len(digits[0]) + 1)[::-1]
+    if step == 1:
+        return list(total)
+    return [word for place, digit in enumerate(total) for word in (f"h{int(prompt[0][1:]) + place}", digit)]
 
 
 @pytest.mark.parametrize("bad", [{"task": "nothing"}, {"longest": 0}, {"pool": 3}, {"room": 4}])
