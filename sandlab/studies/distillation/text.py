@@ -65,7 +65,7 @@ study = Study(
     quick=Settings(),
     full=Settings(
         path="wikitext-2.txt", words=6000, window=64, layers=4, heads=(6, 2), head_width=32,
-        training=courses.training(3000, batch_size=32, lr=1e-3, evals=15, eval_examples=512, precision="bf16"),
+        training=courses.training(3000, batch_size=32, lr=1e-3, evals=15, eval_examples=256, precision="bf16"),
         budgets=(600, 1500, 3000), shots=15, seeds=3,
     ),
     null=Settings(training=replace(TRAINING, lr=0.0, steps=15, warmup=0), budgets=(15,)),
