@@ -7,7 +7,13 @@ after it.
 
 Quick: d = 40, k = 4, teacher of 1000 and students of 50 units, batch 16, rate 0.2, T = 4000, 24 000 steps: a setting
 that was selected after three others, on two seeds; the seeds here are fresh (four seeds, 0 to 3, were inconclusive:
-the preset has eight others). Full: d = 100, k = 5, 50 000 units.
+the preset has eight others).
+
+Full: the source's k = 5 on d = 45 for 100 (0.45) with 2000 `width` for 50 000 (a twenty-fifth) and students of 100
+units (those of 1000 are left out): the largest problem whose transition was known before the run, from steps 30 000 to
+68 000 at batch 16 and rate 0.2. Checkpoints must be named beforehand, and lie in the transition where those of quick
+do: pairs at 0.42 and 0.75, and at 0.17 and 0.67 of it, one pair around it. `updates` are 80 000 and 96 000 for 8
+million (a hundredth; batch 16 for 1), T 16 000 for 2 million.
 """
 
 from __future__ import annotations
@@ -58,18 +64,17 @@ QUICK = Settings(
     outside=(3000, 19_000),
     single=(12_000,),
 )
-PUBLISHED = HierarchicalParity(100, 5, 3)
-M = 1_000_000
+PUBLISHED = HierarchicalParity(45, 5, 3)
 FULL = Settings(
-    Drill(PUBLISHED, 50_000, 8 * M, 1, 0.01, every=M // 10, save=M // 10, seeds=(0, 1, 2)),
-    Drill(PUBLISHED, 1000, 8 * M, 1, 0.01, every=M // 10),
-    (1000, 100),
-    2 * M,
-    M // 10,
-    inside=((4 * M, 9 * M // 2), (9 * M // 2, 5 * M), (9 * M // 2, 11 * M // 2)),
-    outside=(4 * M, 6 * M),
-    single=(9 * M // 2,),
-    watched=M // 2,
+    Drill(PUBLISHED, 2000, 80_000, 16, 0.2, every=1600, save=1600, seeds=tuple(range(4, 12))),
+    Drill(PUBLISHED, 100, 96_000, 16, 0.2, every=1600),
+    (100,),
+    16_000,
+    1600,
+    inside=((46_400, 57_600), (36_800, 54_400)),
+    outside=(22_400, 78_400),
+    single=(54_400,),
+    watched=3200,
     examples=100_000,
 )
 study = Study(

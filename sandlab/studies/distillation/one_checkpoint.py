@@ -7,8 +7,13 @@ source's 1 million), 25 000 steps in all.
 
 Correlations |E[p(class 0) ∏_{i∈A} x_i]| of the teachers with monomials of degree 1, 2 and 3 inside the support and off
 it are measured along the way: before the transition there is noise, inside it the support sticks out, afterwards only
-the full parity is left. In the second teacher of the full preset (rate 10⁻²) the source found no clean gap at degree 1
-but at degrees 2 and 3; the claims about these degrees speak of all teachers.
+the full parity is left. In a second teacher (rate 10⁻²) the source found no clean gap at degree 1 but at degrees 2 and
+3; the claims about these degrees speak of all teachers.
+
+Full: the teachers of distillation/parity-mlp's full preset, whose docstring says how they are reduced (d = 100, k = 6,
+1000 units for 50 000); one rate for two; `widths` of the students 100 and 300 for 100 and 1000 (a third, as the teacher
+is small); T is 9600 for 1 million and the students' `updates` 48 000 for 2 million (a hundredth and a fortieth);
+correlations at 12 `points` with the source's 100 000 `examples`.
 
 **What was learnt** (quick, 2026-11-16). Where the teacher has a transition, its middle teaches: seven of seven
 students reach 1.0 in 11 000 to 19 000 steps, while none of those of a checkpoint before or after passes 0.69. The
@@ -66,12 +71,12 @@ study = Study(
     at="Figures 4.5, 4.11 and 4.12",
     quick=QUICK,
     full=Settings(
-        (replace(PUBLISHED, lr=0.005), replace(PUBLISHED, lr=0.01)),
-        replace(parity_mlp.FULL.student, updates=2_000_000, every=50_000),
-        (100, 1000),
-        1_000_000,
-        500_000,
-        points=24,
+        (PUBLISHED,),
+        replace(parity_mlp.FULL.student, updates=48_000),
+        (100, 300),
+        9600,
+        4800,
+        points=12,
         examples=100_000,
     ),
     null=replace(
