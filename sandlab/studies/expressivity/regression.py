@@ -68,8 +68,8 @@ study = Study(
     full=settings(
         InContextRegression(dim=8, pairs=20, noise=0.3),
         Training(
-            steps=30000, batch_size=64, lr=5e-4, schedule="cosine", warmup=1000, objective="squared-error", evals=30,
-            eval_examples=16384, precision="tf32",
+            steps=30000, batch_size=64, lr=5e-4, schedule="cosine", warmup=1000, objective="squared-error", evals=15,
+            eval_examples=8192, precision="tf32",
         ),
         layers=8, width=128, seeds=5,
     ),

@@ -3,7 +3,8 @@
 The source does not say whether the network has a residual stream, learned or identity values, how the rate is
 scheduled, how much data there is. The specification's single runs found the published order (cyclic ahead) without a
 residual, none with identity values, and the reverse with a residual. Here every variant is trained with the same
-seeds, and the sensitivity is the finding. Quick: smaller models and S_3.
+seeds, and the sensitivity is the finding. Quick: smaller models and S_3. Full: the five rows of the specification's
+table, with 15 000 steps of 20 000 (factor 0.75), and with 20 000 of 30 000 for the fixed chains (factor 0.67).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def quick(name: str, **model: Any) -> Variant:
     return Variant(name, *made)
 
 
-CONSTANT = {"schedule": "constant", "steps": 20_000}
+CONSTANT = {"schedule": "constant", "steps": 15_000}
 SEEDS = (201, 202, 203, 204, 205)
 
 
@@ -59,7 +60,7 @@ def _fixed(world: Any, chains: int) -> FixedLego:
 
 
 QUICK = Settings((quick("no residual"), quick("residual", residual=True), quick("identity values", values="identity")))
-SLOW = {"schedule": "constant", "steps": 30_000, "lr": 1e-4}
+SLOW = {"schedule": "constant", "steps": 20_000, "lr": 1e-4}
 
 study = Study(
     "reasoning/variants",
@@ -73,9 +74,6 @@ study = Study(
             full("identity values", CONSTANT, values="identity"),
             full("20 000 chains, rate 1e-4", SLOW, fixed=20_000),
             full("identity values, 20 000 chains, rate 1e-4", SLOW, fixed=20_000, values="identity"),
-            full("one head", CONSTANT, heads=1),
-            full("residual and layer norm", CONSTANT, residual=True, layernorm=True),
-            full("SGD", {"schedule": "constant", "steps": 20_000, "optimizer": "sgd", "lr": 1.0, "nan": "continue"}),
         )
     ),
     null=untrained(QUICK),

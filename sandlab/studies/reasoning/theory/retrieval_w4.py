@@ -2,7 +2,7 @@
 
 Gradient descent of the variable neurons on chains of length 1, where uniform attention shows the predicate and the
 answer: the produced variable stands in slot 1 of the predicate. The diagonal of block 1 grows, everything else stays
-small.
+small. Full: 50 variables, 8000 steps and five seeds (of eight first planned).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ study = Study(
     source=SOURCE,
     at="appendix A",
     quick=QUICK,
-    full=Settings(RetrievalTraining(iterations=8000), 8),
+    full=Settings(RetrievalTraining(iterations=8000), 5),
     null=Settings(replace(QUICK.plan, lr=0.0, iterations=10), 4),
 )
 

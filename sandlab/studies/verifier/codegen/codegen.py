@@ -14,8 +14,8 @@ A model is asked for test cases of a function that appends an item to a list; ho
 The published experiment asks a frozen model of 7 billion parameters. Here a small transformer stands in for it, trained
 on documents of this form (world append-cases) for several functions, whose test lines are wrong with probability 0.15.
 Quick: two layers of width 64, four lines, lists of at most two entries, functions append, prepend, pop and max, one
-example line; full: four layers of width 256, eight lines, lists of at most five, nine functions. Entries favour small
-numbers, as people's tests do, so that sampling from a sharp distribution repeats itself.
+example line; full: five models of four layers and width 256, eight lines, lists of at most five, nine functions.
+Entries favour small numbers, as people's tests do, so that sampling from a sharp distribution repeats itself.
 
 Accuracy: for each function name the distinct correct cases of its ten completions, divided by all that were requested.
 The verifier is a linear probe of the last layer at the last token, trained on the model's own errors under other names:
@@ -43,6 +43,7 @@ seed 0 is among the models.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -61,7 +62,9 @@ study = Study(
     title="Backtracking writes a few more distinct correct test cases than sampling in two of three settings",
     source=QUERIES,
     at=f"code generation ({THESIS}, Tables 3.6 to 3.8)",
-    **code.PRESETS,
+    quick=code.QUICK,
+    full=replace(code.FULL, model=replace(code.FULL.model, seeds=5)),
+    null=code.PRESETS["null"],
 )
 COMPARED = {
     "sampling": PLAIN,

@@ -40,7 +40,9 @@ study = Study(
     title="Cold sampling repeats itself, a wide nucleus errs; whether backtracking leads is open with three models",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.13)",
-    **code.PRESETS,
+    quick=code.QUICK,
+    full=replace(code.FULL, model=replace(code.FULL.model, seeds=5)),
+    null=code.PRESETS["null"],
 )
 
 
