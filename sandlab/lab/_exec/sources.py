@@ -4,8 +4,8 @@ Of the job's own module, the parts that the job can reach count (a figure drawn 
 other module it needs, directly or through others, the whole text: all of `sandlab`, and files of the job's own project.
 Docstrings, comments and annotations count nowhere: they cannot change a result. Nor does the text of the door
 (`sandlab.checking` and what it asks), which refuses calls or lets them through as they are, nor that of the judging
-(`sandlab.studies.claims`), which begins when the results are there, nor that of Hugging Face's folders, which no job
-writes or reads.
+(`sandlab.studies.claims`), which begins when the results are there, nor that of CUDA graphs, which replay an update as
+it is, nor that of Hugging Face's folders, which no job writes or reads.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
 """
 
@@ -38,13 +38,14 @@ __all__ = [
 ]
 
 PACKAGE = Path(__file__).resolve().parents[2]
-# Code that may refuse a call but never changes what it gives, code that judges what was collected, and code that writes
-# models for elsewhere: it counts as it was when results were first recorded, or, where it was not there then, not at
-# all.
+# Code that may refuse a call but never changes what it gives, code that judges what was collected, code that replays
+# updates on a GPU as they are, and code that writes models for elsewhere: it counts as it was when results were first
+# recorded, or, where it was not there then, not at all.
 _DOOR = {
     "sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b",
     "sandlab.studies.claims": "a8016c39a6b3bdfcb3ee9602d7ab3e6a7b38f795f7907703f1c1aa9a4474f2dc",
     "sandlab._fitting": "",
+    "sandlab.learning._engine.recording": "ea03f146fe5595cf0f9c495db3f15ea005fc8f2df720e4cf9d304e412f69945e",
     "sandlab.models.hugging_face": "edb07d0feba2fce3823977495ab811aaaed2119c13432cba46c20ebee32c9991",
 }
 _LIBRARIES = ("site-packages", "dist-packages")

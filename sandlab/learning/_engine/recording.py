@@ -8,6 +8,7 @@ evaluation, early stopping, checkpoints and new members need no new recording.
 from __future__ import annotations
 
 import copy
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,7 +83,7 @@ class Recording:
         graph = torch.cuda.CUDAGraph()
         if self.batch is None and self.source.rng.device.type == "cuda":
             graph.register_generator_state(self.source.rng)
-        with torch.cuda.graph(graph):
+        with _no_collection(), torch.cuda.graph(graph):
             for _ in range(updates):
                 self._update()
         return graph
@@ -110,6 +111,20 @@ def syncs_host(compute: Callable[[], object]) -> bool:
     finally:
         torch.cuda.set_sync_debug_mode(before)
     return False
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect garbage now and not inside the block: a graph of an earlier training that is freed while another one is
+    recorded makes the recording fail."""
+    collects = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager
