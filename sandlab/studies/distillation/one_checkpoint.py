@@ -10,9 +10,9 @@ it are measured along the way: before the transition there is noise, inside it t
 the full parity is left. In a second teacher (rate 10⁻²) the source found no clean gap at degree 1 but at degrees 2 and
 3; the claims about these degrees speak of all teachers.
 
-Full: the teachers of distillation/parity-mlp's full preset, whose docstring says how they are reduced (d = 80, k = 6,
+Full: the teachers of distillation/parity-mlp's full preset, whose docstring says how they are reduced (d = 60, k = 6,
 1000 units for 50 000); one rate for two; `widths` of the students 100 and 300 for 100 and 1000 (a third, as the teacher
-is small); T is 16 000 for 1 million and the students' `updates` 80 000 for 2 million (a sixtieth and a twenty-fifth);
+is small); T is 5120 for 1 million and the students' `updates` 25 600 for 2 million (0.005 and 0.013);
 correlations at 12 `points` with the source's 100 000 `examples`.
 
 **What was learnt** (quick, 2026-11-16). Where the teacher has a transition, its middle teaches: seven of seven
@@ -72,10 +72,10 @@ study = Study(
     quick=QUICK,
     full=Settings(
         (PUBLISHED,),
-        replace(parity_mlp.FULL.student, updates=80_000),
+        replace(parity_mlp.FULL.student, updates=25_600),
         (100, 300),
-        16_000,
-        8000,
+        5120,
+        2560,
         points=12,
         examples=100_000,
     ),
