@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from sandlab.learning.distillation.lesson_plans import TwoShot
+from sandlab.learning.population import Population
 from sandlab.models.attention import Attention
-from sandlab.models.base import build
+from sandlab.models.base import Model, build
 from sandlab.models.distillation.published import bert
+from sandlab.random import rng
 from sandlab.studies.distillation import (
     grammar_variants,
     hierarchy,
@@ -92,3 +94,18 @@ def test_fused_attention_gives_the_same_predictions() -> None:
     fuse_attention(model)
     assert all(part.fused for part in model.modules() if isinstance(part, Attention))
     assert torch.allclose(model(tokens), plain, atol=1e-5)
+
+
+def test_members_of_a_population_hide_the_same_keys_with_the_fused_kernel() -> None:
+    course = masked_grammar.FULL.course
+    small = replace(course.student.model, heads=2, width=16)
+    batch = course.student.world.sample(3, rng=rng(0))
+
+    def fused(seed: int) -> Model:
+        model = build(small)
+        fuse_attention(model)
+        return model
+
+    plain, quick = (Population(build_one, seeds=(0, 1, 2)).eval() for build_one in (lambda seed: build(small), fused))
+    with torch.no_grad():
+        assert torch.allclose(plain(batch.inputs), quick(batch.inputs), atol=1e-5)
