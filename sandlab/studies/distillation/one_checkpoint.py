@@ -15,9 +15,9 @@ Full: the teachers of distillation/parity-mlp's full preset, whose docstring say
 is small); T is 5120 for 1 million and the students' `updates` 25 600 for 2 million (0.005 and 0.013);
 correlations at 12 `points` with the source's 100 000 `examples`.
 
-**What was learnt** (quick, 2026-11-18). The middle teaches: all eight students reach 0.95 in 8000 to 18 000 steps, while
-none of those of a checkpoint before or after passes 0.53. At the peak the support sticks out by 2.5 to 9.6 times. The
-same settings and seeds, run on 2026-11-16 with another version of torch on another processor (the ledger has both),
+**What was learnt** (quick, 2026-11-18). The middle teaches: all eight students reach 0.95 in 8000 to 18 000 steps,
+while none of those of a checkpoint before or after passes 0.53. At the peak the support sticks out by 2.5 to 9.6 times.
+The same settings and seeds, run on 2026-11-16 with another version of torch on another processor (the ledger has both),
 left one of eight teachers without a transition in the 60 000 steps it may take, and the first claim inconclusive:
 rounding decides when a teacher begins, and one run of eight seeds is not more than that. The run was repeated because
 the full preset had changed, and only once.
