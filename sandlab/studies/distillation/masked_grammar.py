@@ -67,12 +67,11 @@ def course(
 ) -> Course:
     """A course of BERTs; options of the recipe, and budgets and schedules of the course."""
     own = {name: options.pop(name) for name in list(options) if name in Course.__dataclass_fields__}
-    final, prepare = options.pop("final", ()), options.pop("prepare", None)
+    final = options.pop("final", ())
     teacher, student = (
         courses.recipe(world, bert(world.vocab, world.length, each, layers=layers, dropout=dropout), **options)
         for each in heads
     )
-    teacher, student = (replace(each, prepare=prepare) for each in (teacher, student))
     teacher = replace(teacher, probes=(probe,))
     return Course("cfg3b", teacher, replace(student, final=(probe, *final)), **own)
 
@@ -87,14 +86,18 @@ CURVE = NgramDependence(ns=(3, 5), places=(30, 70, 110), examples=64, tv="l1")
 CANDIDATES = (100, 200, 300, 400, 600, 800, 1200)
 PUBLISHED = MaskedGrammar("cfg3b", root="19|20|21")
 BUDGETS = (400, 800, 1600, 3200)
-FULL = Settings(
-    course(
-        PUBLISHED, (32, 8), 4, 0.0, CURVE, steps=1600, batch_size=32, lr=2.5e-3, seeds=3, evals=16,
-        eval_examples=256, precision="bf16", budgets=BUDGETS, shots=8, kappa=1.0, prepare=fuse_attention,
-        two_shot=tuple((step, 200) for step in CANDIDATES), two_shot_budget=800, teacher_budgets=BUDGETS,
-        final=(NonterminalProbe(train=12_800, heads=16, width=256),),
-    )
+PLAIN = course(
+    PUBLISHED, (32, 8), 4, 0.0, CURVE, steps=1600, batch_size=32, lr=2.5e-3, seeds=3, evals=16, eval_examples=256,
+    precision="bf16", budgets=BUDGETS, shots=8, kappa=1.0, two_shot=tuple((step, 200) for step in CANDIDATES),
+    two_shot_budget=800, teacher_budgets=BUDGETS, final=(NonterminalProbe(train=12_800, heads=16, width=256),),
 )  # fmt: skip
+FULL = Settings(
+    replace(
+        PLAIN,
+        teacher=replace(PLAIN.teacher, prepare=fuse_attention),
+        student=replace(PLAIN.student, prepare=fuse_attention),
+    )
+)
 study = Study(
     "distillation/masked-grammar",
     title="A small BERT learns a grammar better from a large one than from labels; n-grams come and go on the way",

@@ -10,12 +10,12 @@ four others, because they separate teacher and student within minutes; the seeds
 0 to 3, the differences to labels were inconclusive, so that the preset has eight others). The teachers stop
 4000 steps after the last of them has learnt: a teacher inside its transition would be no final teacher.
 
-Full: the source's problem (d = 100, k = 6) and its students of 100 units, at a size that fits a share of one GPU for
-some minutes, decided before any run from its cost and from how long other single seeds took at d = 40 and 60 (11 and
-17 thousand steps; at d = 100 one teacher had not begun after 32 000, one student of the labels not after 140 000). The
-teacher's `width` is 1000 for 50 000 (a fiftieth); `batch_size` is 64 for 1 and the rate 0.3 for 0.01 (thirty times, as
-batches are large), so that `updates` may be at most 200 000 for teachers and 150 000 for students of 20 million (a
-hundredth; 9.6 million examples for 20); checkpoints `spacing` 1600 steps apart; eight seeds for three.
+Full: the source's k = 6 and its students of 100 units on d = 60 for 100 (0.6), at a size that fits a share of one GPU
+for some minutes, decided before any run from how long other single seeds took: 11 000 steps at d = 40 and 17 000 at
+d = 60, while at d = 80 and 100 a teacher had not begun after 77 000 and 83 000. The teacher's `width` is 1000 for
+50 000 (a fiftieth); `batch_size` is 64 for 1 and the rate 0.3 for 0.01 (thirty times, as batches are large), so that
+`updates` may be at most 160 000 for teachers and 80 000 for students of 20 million (0.004; 5 million examples for 20);
+checkpoints `spacing` 640 steps apart; eight seeds for three.
 
 **What was learnt** (quick, 2026-11-16). Seven of eight teachers learn within the 60 000 steps they may take, after
 24 500 to 51 500; the eighth has not begun, and its students count as failures. Of the seven progressive students five
@@ -52,11 +52,11 @@ class Settings:
 WORLD = SparseParity(40, 6)
 TEACHER = Drill(WORLD, 1000, 60_000, 8, 0.1, every=500, save=500, seeds=tuple(range(4, 12)), settle=4000)
 QUICK = Settings(TEACHER, Drill(WORLD, 50, 50_000, 8, 0.1, every=1000), 1000)
-PUBLISHED = SparseParity(100, 6)
+PUBLISHED = SparseParity(60, 6)
 FULL = Settings(
-    Drill(PUBLISHED, 1000, 200_000, 64, 0.3, every=1600, save=1600, seeds=tuple(range(1, 9)), settle=9600),
-    Drill(PUBLISHED, 100, 150_400, 64, 0.3, every=1600),
-    1600,
+    Drill(PUBLISHED, 1000, 160_000, 64, 0.3, every=640, save=640, seeds=tuple(range(12, 20)), settle=6400),
+    Drill(PUBLISHED, 100, 80_000, 64, 0.3, every=640),
+    640,
 )
 study = Study(
     "distillation/parity-mlp",

@@ -47,6 +47,12 @@ def test_checkpoints_that_do_not_fit_are_dropped() -> None:
     assert plan.checkpoints(2500) == (1000, 2000, 3000)
 
 
+def test_the_printed_longest_stretch_of_two_shot_would_never_end() -> None:
+    """Figure 4.7 trains 4000 steps with T up to 2000; the text's 15 000 for 1500 would leave the final teacher out."""
+    assert TwoShot((1000,), 1500, 8000).checkpoints(4000) == (1000, 8000)
+    assert TwoShot((1000,), 15_000, 8000).checkpoints(4000) == (1000,)
+
+
 @pytest.mark.parametrize("plan", [NT(7, 13, 700), EqualSplit((10, 20, 30), 100), TwoShot((5,), 31, 9), OneShot(4)])
 def test_segments_cover_the_run_with_one_teacher_each(plan: LessonPlan) -> None:
     found = list(plan.segments(150))

@@ -90,6 +90,24 @@ def test_correlations_of_pairs_and_networks() -> None:
         assert float((majority @ x / len(x)).abs().max()) < 1e-12
 
 
+def test_symmetry_alone_does_not_make_the_even_degrees_vanish() -> None:
+    """Lemma 64 says "symmetric and so odd": |Σ x_i| is symmetric, and E[|Σ x_i| x₁x₂] is not 0."""
+    x = every_sign(11)
+    symmetric, odd = x.sum(1).abs(), x.sum(1).sign()
+    pair = x[:, :2].prod(1)
+    assert abs(float((symmetric * pair).mean())) > 0.1
+    assert abs(float((odd * pair).mean())) < 1e-14
+
+
+def test_the_informal_theorem_has_another_first_stage_than_the_proved_one() -> None:
+    """Theorem 22: k³; Theorem 23: k² log(dm̃/δ), and k⁴ log(k/δ) in the second stage."""
+    d, k, epsilon, delta = 10, 4, 0.1, 0.1
+    second = 2**k * d**2 / epsilon**2
+    assert informal_samples(d, k, epsilon) - second == pytest.approx(k**3)
+    proved = one_step.progressive_samples(d, k, 100, epsilon, delta) - k**4 * math.log(k / delta) * second
+    assert proved == pytest.approx(k**2 * math.log(d * 100 / delta), rel=1e-4)
+
+
 def test_the_second_stage_lowers_the_loss_of_a_network_that_sees_the_support() -> None:
     d, k, generator = 11, 2, rng(0)
     x = every_sign(d)
