@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ __all__ = ["repeated_squaring", "squaring_inputs"]
 
 @register("circuits")
 def repeated_squaring(
-    vertices: int, edges: int, squarings: int | None = None, *, sharpness: float = 60.0
+    vertices: int, edges: int, squarings: int | None = None, *, sharpness: float | None = None
 ) -> Transformer:
     """An encoder that decides s–t connectivity by squaring a Boolean matrix ⌈log₂ n⌉ times, one layer each (float64).
 
@@ -30,11 +31,16 @@ def repeated_squaring(
     into min(1, n·average) = ∨_k R_ik R_kj; the last layer reads R_st. With k squarings exactly the pairs at distance
     at most 2^k are found. Inputs: `squaring_inputs`.
 
+    sharpness   γ, the score of a match. What softmax leaves to the other tokens, e^{−γ/2} of each, is multiplied by
+                2·edges + n in every layer; None takes γ so large that it stays below 10⁻⁴
+
     Source: Merrill and Sabharwal 2024, "A little depth goes a long way".
     """
     integer("vertices", vertices, low=2, high=256)
     integer("edges", edges, low=1, high=100_000)
     rounds = (vertices - 1).bit_length() if squarings is None else integer("squarings", squarings, low=0)
+    gain = math.log(2 * edges + vertices)
+    sharpness = max(60.0, 2 * ((rounds + 2) * gain + 10)) if sharpness is None else sharpness
     circuit, size = CircuitBuilder(2 * vertices**2 + vertices, edges + vertices + 1), vertices
     letters = _letters(size)
     start, end, own, source, target = (circuit.channels(name, size, letters=table) for name, table in letters.items())

@@ -68,7 +68,7 @@ def test_every_gate_of_every_circuit_is_evaluated_in_one_step(chained):
     assert accuracy_on(gate_by_gate(world), world.sample(500, rng=rng(2))) == 1.0
 
 
-@pytest.mark.parametrize("vertices", [4, 8, 12])
+@pytest.mark.parametrize("vertices", [4, 8, 12, 32])
 def test_repeated_squaring_decides_connectivity(vertices):
     world = GraphConnectivity(vertices=vertices)
     batch = world.sample(100, rng=rng(3))

@@ -75,6 +75,34 @@ def test_the_threshold_loss_of_length_two_leaves_attention_inside_the_proven_ran
     assert float(descent.gap()[-1]) <= first
 
 
+def down_to(model: ReducedLego, length: int, start: tuple[float, float], level: float):
+    """Descend until the loss is `level`, with rates that grow as it falls: one rate for all overshoots or creeps."""
+    goal, rate = 0.25, 0.02
+    while True:
+        descent = model.descend(((length, 2),), lr=rate, steps=2000, start=start, below=max(goal, level), log=2)
+        assert descent.reached
+        if goal <= level:
+            return descent
+        start, goal, rate = descent.end, goal / 4, 0.002 / goal
+
+
+@pytest.mark.parametrize(
+    ("action", "clip", "short", "longer"), [("S3", 4, 0.2637, 0.2922), ("S4", 4, 0.2591, None),
+                                            ("S3", 6, 0.1762, 0.1948), ("S4", 6, 0.1732, None)]
+)  # fmt: skip
+def test_both_thresholds_leave_what_the_lemmas_say_at_either_clip(action, clip, short, longer):
+    """Lemmas E.24, E.35, E.33 and F.16, with the known digits."""
+    model = ReducedLego(action, clip_factor=float(clip))
+    first = 1.005 * math.log(200) / (2 * model.clip)
+    level = math.exp((-0.5 + 3.01 * first) * 2 * model.clip)
+    two = down_to(model, 2, (0.0, 0.0), level)
+    left = float(two.left_over()[-1])
+    assert 4 * first / 3 <= left <= 2.52 * first and left == pytest.approx(short, abs=3e-3)
+    assert float(two.gap()[-1]) <= first
+    four = attention_left_over(4, 2, *down_to(model, 4, two.end, level).end)
+    assert four <= 5.04 * first and (longer is None or four == pytest.approx(longer, abs=1e-2))
+
+
 def test_doubling_the_length_at_most_doubles_what_attention_leaves_over():
     model = ReducedLego("S3")
     short = model.descend(((2, 2),), lr=1.0, steps=3000, below=1e-4)

@@ -26,7 +26,7 @@ from sandlab.lenses.reasoning.value_oracle import attention_gradient, ffn_gradie
 from sandlab.models.base import seeded
 from sandlab.models.reasoning.theory import LegoTheoryTransformer
 from sandlab.random import rng
-from sandlab.studies.claims import Exact
+from sandlab.studies.claims import Exact, NotMeasured
 from sandlab.studies.reasoning._shared import SOURCE
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.reasoning.lego import Lego
@@ -230,13 +230,21 @@ def power_method(results: Results) -> list[float]:
     return [(measured - low) / (high - low) for low, measured, high in results.powers]
 
 
+def _reached(results: Results) -> list[dict[str, float]]:
+    """The rows whose loss came down to the threshold: elsewhere the lemmas say nothing."""
+    found = [row for row in results.thresholds if row["reached"]]
+    if not found:
+        raise NotMeasured("no loss reached its threshold")
+    return found
+
+
 @study.claim(Exact(between=(4 / 3, 2.52)), at="Lemmas E.24 and E.35", paper="4c₁/3 ≤ ε ≤ 2.52c₁")
 def left_over_at_threshold(results: Results) -> list[float]:
     """When the loss reaches its threshold, attention leaves over a constant times c₁.
 
     ε^{2,2}/c₁ at the first step below the threshold.
     """
-    return [row["left over"] / row["c1"] for row in results.thresholds]
+    return [row["left over"] / row["c1"] for row in _reached(results)]
 
 
 @study.claim(Exact(below=5.04), at="Lemma F.16", paper="ε ≤ 5.04c₁")
@@ -245,7 +253,7 @@ def left_over_longer(results: Results) -> list[float]:
 
     ε^{4,2}/c₁.
     """
-    return [row["left over 4"] / row["c1"] for row in results.thresholds]
+    return [row["left over 4"] / row["c1"] for row in _reached(results)]
 
 
 @study.claim(Exact(below=1.0), at="Lemma E.33", paper="gap ≤ c₁")
@@ -254,7 +262,7 @@ def signed_gap(results: Results) -> list[float]:
 
     Gap/c₁ at the threshold.
     """
-    return [row["gap"] / row["c1"] for row in results.thresholds]
+    return [row["gap"] / row["c1"] for row in _reached(results)]
 
 
 @study.table
