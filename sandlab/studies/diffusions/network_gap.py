@@ -16,7 +16,7 @@ The null has no path: pairs are independent, and their number depends on η up t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from sandlab import figures
 from sandlab.learning.diffusions.networks import ContrastiveSquares
+from sandlab.learning.experiment import Training
 from sandlab.learning.population import Population
 from sandlab.learning.training import train
 from sandlab.lenses.diffusions.kernels import ou_optimal_risk
@@ -51,9 +52,7 @@ class Settings:
     times: tuple[float, ...] = (200.0, 800.0, 3200.0)
     etas: tuple[float, ...] = (0.01, 0.03, 1.0, 3.0)
     hidden: tuple[int, ...] = (32, 32)
-    steps: int = 1500
-    batch_size: int = 256
-    lr: float = 3e-3
+    training: Training = field(default_factory=lambda: Training(steps=1500, batch_size=256, lr=3e-3))
     seeds: int = 8
     independent: bool = False
 
@@ -95,7 +94,13 @@ study = Study(
     source=shared.SOURCE,
     at="Theorem 1",
     quick=QUICK,
-    full=Settings((200.0, 3200.0, 51_200.0), (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), (64, 64), 4000, 1024, 3e-3, 24),
+    full=Settings(
+        times=(200.0, 3200.0, 51_200.0),
+        etas=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
+        hidden=(64, 64),
+        training=Training(steps=4000, batch_size=1024, lr=3e-3),
+        seeds=24,
+    ),
     null=replace(QUICK, independent=True),
 )
 
@@ -182,7 +187,7 @@ def _normal(x: np.ndarray, variance: float) -> np.ndarray:
 
 def networks(job: Cell) -> np.ndarray:
     """Empirical risk, population risk and KL of one network for each path."""
-    settings, seeds = job.settings, range(job.settings.seeds)
+    settings, how, seeds = job.settings, job.settings.training, range(job.settings.seeds)
     drawn = [drawn_pairs(job, seed) for seed in seeds]
     inputs = torch.from_numpy(np.stack([seen(each.x[:, 0], each.later[:, 0], job.eta) for each in drawn]))
     world = PathPairs(
@@ -193,9 +198,10 @@ def networks(job: Cell) -> np.ndarray:
     train(
         population.to(job.device),
         world,
-        steps=settings.steps,
-        batch_size=settings.batch_size,
-        lr=settings.lr,
+        steps=how.steps,
+        batch_size=how.batch_size,
+        lr=how.lr,
+        optimizer=how.optimizer,
         schedule="cosine",
         objective=ContrastiveSquares(),
         rng=rng(0, "network gap", int(job.time), round(1000 * job.eta), device=job.device),

@@ -13,6 +13,7 @@ from stand_in import LAB
 from torch import Tensor, nn
 
 import sandlab as sl
+from sandlab.learning.experiment import Training
 from sandlab.learning.objectives import MemberBatch
 from sandlab.lenses.diffusions.kernels import ou_optimal_risk
 from sandlab.studies.diffusions import network_gap
@@ -61,7 +62,8 @@ def test_claims_on_made_up_gaps() -> None:
 
 
 def test_a_small_run_from_end_to_end() -> None:
-    small = replace(network_gap.QUICK, times=(20.0, 40.0), hidden=(4,), steps=2, batch_size=4, seeds=4)
+    how = Training(steps=2, batch_size=4)
+    small = replace(network_gap.QUICK, times=(20.0, 40.0), hidden=(4,), training=how, seeds=4)
     for settings in (small, replace(small, independent=True)):
         found = network_gap.study.run(settings, LAB, "quick").results
         assert found.gap.shape == (2, 4, 4) and np.isfinite(found.kl).all()
