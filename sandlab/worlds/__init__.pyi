@@ -60,6 +60,9 @@ from sandlab.worlds.base import Batch as Batch
 from sandlab.worlds.base import Predictor as Predictor
 from sandlab.worlds.base import World as World
 from sandlab.worlds.base import cross_entropy as cross_entropy
+from sandlab.worlds.diffusions.circle import CircleLangevin as CircleLangevin
+from sandlab.worlds.diffusions.circle import UniformContrast as UniformContrast
+from sandlab.worlds.diffusions.circle import circle_contrast_constant as circle_contrast_constant
 from sandlab.worlds.diffusions.contrast import ContrastLaw as ContrastLaw
 from sandlab.worlds.diffusions.contrast import EmpiricalContrast as EmpiricalContrast
 from sandlab.worlds.diffusions.contrast import GaussianContrast as GaussianContrast
@@ -336,6 +339,7 @@ __all__ = [
     "CaseError",
     "CaseScore",
     "CategoricalFamily",
+    "CircleLangevin",
     "CirclePotential",
     "CircuitEvaluation",
     "ClauseWorld",
@@ -478,6 +482,7 @@ __all__ = [
     "TopicWorld",
     "ToyTranslation",
     "TranslationWorld",
+    "UniformContrast",
     "UniformEstimator",
     "WindowOracle",
     "WordProblem",
@@ -502,6 +507,7 @@ __all__ = [
     "chat_prompt",
     "check_masking",
     "chow_liu",
+    "circle_contrast_constant",
     "circulant",
     "composition_series",
     "conditional_distribution",

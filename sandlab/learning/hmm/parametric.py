@@ -28,9 +28,6 @@ __all__ = [
 POLISH = 60
 """Alternations of Sinkhorn's algorithm inside the parametrisation."""
 
-LARGEST = 200_000_000
-"""Entries of the Jacobians that are held at once."""
-
 
 @dataclass(frozen=True)
 class ParametricFit:
@@ -80,19 +77,16 @@ def fit_parametric(
     probes: np.ndarray | None = None,
     norm: float = 1.0,
     evaluations: int = 120,
-    device: str = "cpu",
 ) -> list[ParametricFit]:
-    """Least squares from every start (d·k + k² numbers each) to the given predictions, many restarts at once.
+    """Least squares from every start (d·k + k² numbers each) to the given predictions, all restarts at once.
 
     Levenberg–Marquardt with a damping of its own for each restart. Derivatives: forward-mode autodiff from (O, T) to
     the predictions, closed forms from θ to (O, T). `probes` are the points x at which a Gaussian HMM predicts and
     `norm` is the length of its centres; without probes the model is a discrete HMM.
     """
-    points = None if probes is None else _tensor(probes, device)
-    problem = _Problem(tuple(tasks), _tensor(targets, device), d, k, points, norm)
-    at_once = max(1, LARGEST // (targets.size * starts.shape[1]))
-    parts = [_levenberg_marquardt(problem, part, evaluations) for part in _tensor(starts, device).split(at_once)]
-    return [fit for theta, losses in parts for fit in problem.fits(theta, losses)]
+    problem = _Problem(tuple(tasks), _tensor(targets), d, k, None if probes is None else _tensor(probes), norm)
+    theta, losses = _levenberg_marquardt(problem, _tensor(starts), evaluations)
+    return problem.fits(theta, losses)
 
 
 def fit_parametric_adam(
@@ -215,7 +209,7 @@ class _Problem:
 
     def _mean_jacobian(self, theta: Tensor, means: Tensor) -> Float[Tensor, "restart d d k"]:
         """∂means_ak/∂raw_bk: softmax, or projection on the sphere, column by column."""
-        unit = torch.eye(self.d, dtype=theta.dtype, device=theta.device)[None, :, :, None]
+        unit = torch.eye(self.d, dtype=theta.dtype)[None, :, :, None]
         outer = means[:, :, None] * means[:, None]
         if self.probes is None:
             return unit * means[:, :, None] - outer
@@ -240,8 +234,8 @@ def _levenberg_marquardt(
     Restarts that are found or stuck leave the batch.
     """
     theta, current = theta.clone(), problem.residuals(theta)
-    damping = torch.full((len(theta),), 1e-2, dtype=theta.dtype, device=theta.device)
-    active = torch.arange(len(theta), device=theta.device)
+    damping = torch.full((len(theta),), 1e-2, dtype=theta.dtype)
+    active = torch.arange(len(theta))
     for _ in range(evaluations):
         jacobian, now = problem.jacobian(theta[active]), current[active]
         ridge = torch.diag_embed((damping[active] + 1e-15)[:, None].expand(-1, theta.shape[1]))

@@ -20,7 +20,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sandlab import figures
-from sandlab.learning.hmm.parametric import ParametricFit, fit_parametric, fit_parametric_adam
+from sandlab.learning.hmm._parametric_device import fit_parametric_on
+from sandlab.learning.hmm.parametric import ParametricFit, fit_parametric_adam
 from sandlab.learning.hmm.recovery import parameter_error
 from sandlab.learning.hmm.samples import sampled_predictor
 from sandlab.random import rng
@@ -126,7 +127,7 @@ def _fitted(job: Fit, targets: np.ndarray, starts: np.ndarray) -> list[Parametri
     if steps:
         return fit_parametric_adam(job.tasks, targets, d, k, starts=starts, steps=steps, device=job.device)
     evaluations = job.settings.evaluations
-    return fit_parametric(job.tasks, targets, d, k, starts=starts, evaluations=evaluations, device=job.device)
+    return fit_parametric_on(job.device, job.tasks, targets, d, k, starts=starts, evaluations=evaluations)
 
 
 @study.collect

@@ -118,8 +118,8 @@ def estimate(job: Draw) -> np.ndarray:
         start = np.random.default_rng(job.seed)
         em = expectation_maximisation(counts, k, start, settings.em, device=job.device).model
         found += [from_moments(counts, settings), (em.O, em.T)]
-    errors = [parameter_error(hmm, *each) for each in found]
-    return np.array([[each.means_frobenius, each.transitions_frobenius] for each in errors])
+    distances = [parameter_error(hmm, *each) for each in found]
+    return np.array([[each.means_frobenius, each.transitions_frobenius] for each in distances])
 
 
 Parameters: TypeAlias = tuple[np.ndarray, np.ndarray]
