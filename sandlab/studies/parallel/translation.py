@@ -20,7 +20,7 @@ answers here: in a pilot (one seed) three lengths gave 0.66 valid translations a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -61,20 +61,14 @@ def settings(seeds: int, *, full: bool) -> Settings:
     )
 
 
-def smaller(experiment: Experiment) -> Experiment:
-    """With batches of 64 sentences."""
-    return replace(experiment, training=replace(experiment.training, batch_size=64))
-
-
-QUICK, LARGE = settings(3, full=False), settings(3, full=True)
-FULL = Settings(smaller(LARGE.raw), smaller(LARGE.distilled), smaller(LARGE.autoregressive), LARGE.sentences)
+QUICK = settings(3, full=False)
 study = Study(
     "parallel/translation",
     title="Refining all words at once: clear data need one pass, ambiguous data stutter",
     source=shared.SOURCE,
     at="Tables 4.1 to 4.3",
     quick=QUICK,
-    full=FULL,
+    full=settings(3, full=True),
     null=untrained(QUICK),
 )
 
