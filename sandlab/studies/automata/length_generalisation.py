@@ -13,6 +13,11 @@ What to look for: the dotted line is the training length. Right of it the sinuso
 positions drop later, the scratchpad without recency declines with the length, LSTM and recency stay at the top. With a
 scratchpad and no bias the model must still find "the latest state" among ever more tokens: the bias tells it where to
 look, and then one step of the automaton is all it has to compute.
+
+**What was learnt** (full, one H200, 2026-11-18). Every claim about brackets holds: plain sinusoids lose 31 points at
+twice the training length, a scratchpad without recency 46; LSTM and recency lose nothing. On C₂ random shifts do not
+help but hurt (11 points below plain sinusoids at twice the length): in `automata/ood-parity`, too, the shifted model
+learns more slowly.
 """
 
 from __future__ import annotations

@@ -14,6 +14,10 @@ units (those of 1000 are left out): the largest problem whose transition was kno
 68 000 at batch 16 and rate 0.2. Checkpoints must be named beforehand, and lie in the transition where those of quick
 do: pairs at 0.42 and 0.75, and at 0.17 and 0.67 of it, one pair around it. `updates` are 80 000 and 96 000 for 8
 million (a hundredth; batch 16 for 1), T 16 000 for 2 million.
+
+**What was learnt** (full, one H200, 2026-11-18). Eight seeds: the better pair inside the transition is 0.35 above the
+labels, 0.53 above the pair around it and 0.28 above a single checkpoint; all checkpoints in turn are 0.32 above one-
+shot. Seven of eight teachers show the features one after another.
 """
 
 from __future__ import annotations

@@ -24,6 +24,9 @@ the full preset had changed, and only once.
 
 Chosen after a look at results: a first run had seeds 0 to 3 and correlations at 12 checkpoints. They were seen, and
 replaced by seeds 4 to 11 and 8 checkpoints before the recorded run; the claims and their thresholds stayed.
+
+The full run that is recorded (one H200, 2026-11-18) has teachers at d = 100 that did not learn (see
+distillation/parity-mlp): all its claims fail, and it is stale since the preset changed to d = 60.
 """
 
 from __future__ import annotations

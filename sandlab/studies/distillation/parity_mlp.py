@@ -21,6 +21,10 @@ checkpoints `spacing` 640 steps apart; eight seeds for three.
 24 500 to 51 500; the eighth has not begun, and its students count as failures. Of the seven progressive students five
 reach 0.99, the others 0.95 and 0.89; one student of the labels, and with it the one-shot student, learns by itself
 after 36 000. Means lie above the bounds (0.32 above labels and above one-shot), their intervals do not.
+
+A first full run was made at d = 100 with teachers of 1000 units and 150 000 steps (one H200, 2026-11-18): no teacher
+began to learn, so that every claim fails without a word about distillation. The preset is the smaller one since; the
+ledger keeps those verdicts, and the page shows them as stale.
 """
 
 from __future__ import annotations

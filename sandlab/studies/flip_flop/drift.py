@@ -6,6 +6,11 @@ attention each query gives to the latest write: near the training length most of
 the score of a key grows with position at a rate set by κ and b. The dashed line is the length at which the trained
 weights predict that the wrong key overtakes. Heads that have not learnt to hold a write say nothing about losing it:
 they count as failures of the claims on drift.
+
+**What was learnt** (full, one H200, 2026-11-18). Trained on inputs of 500 letters, seven of eight heads with linear
+positions make no error in distribution (the eighth 12 %), but they do not hold a write: it gets 10 % of the attention.
+There is nothing to lose, and the claims on drift fail. What quick shows, heads that hold a write over short inputs and
+lose it, does not carry over to the longer training.
 """
 
 from __future__ import annotations

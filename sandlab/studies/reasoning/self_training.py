@@ -8,6 +8,13 @@ that is perfect at length 40 in the probes, are run at full size: the published 
 control with true labels. Variants are in `reasoning/self-training-variants`. Stages start with a fresh optimiser and
 go on with the weights. A stage has 2500 steps (`steps`; the specification's 8000, a factor of 3.2). Quick: S_3, one
 doubling and another.
+
+**What was learnt** (full, eight seeds, one H200, 2026-11-18). From the cosine-trained model the published chain works:
+answers on chains of 160 rise from 62 % to 70, 76, 86 and 89 % after stages 10, 20, 40 and 80, with labels of its own
+that are 98.5 % right or better. After the stage of length 40 seven of eight seeds answer 93 to 100 % at length 160 and
+one 6 %, which leaves the claim about the mean open; true labels are hardly better (88 %). The comparison with the
+cyclic task is reversed: at 160 the symmetric models reach 0.86 on average and the cyclic ones, trained at length 5
+alone, 0.46.
 """
 
 from __future__ import annotations

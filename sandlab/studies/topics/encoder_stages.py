@@ -11,6 +11,9 @@ keys and queries hardly move in 400; in one seed those of the first layer begin 
 no second stage to be seen, which is why that is a claim of its own (added after these runs were seen). Rate 2 broke
 down in the one run that was tried.
 
+Ten seeds (full, one H200, 2026-11-18): values move first in every seed. In three of ten keys or queries then grow, 5
+to 43 times; in the others they stay where they began, so that a second stage is seen in some runs only.
+
 **What to look for.** Rows: keys, queries, values, rotation; columns: layers. The source sees stage 1 until step 100 or
 so and stage 2 until 400.
 """

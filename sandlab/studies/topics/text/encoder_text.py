@@ -19,6 +19,11 @@ Table 2.5 is asked here: same-topic pairs against the pairs that occur together 
 form three blocks), but are learnt by heart: attention goes to what identifies an article, and is lower within topics
 than between them; words that occur together in most articles are the most alike of all. What Tables 2.3 and 2.5 say
 about attention needs a real text.
+
+**At full size** (five seeds on WikiText-2, one H200, 2026-11-18) embeddings of words of one topic are more alike than
+others, and more than those of pairs that occur together often. Attention within topics is not higher than between
+them, and no higher than before training. A width of 64 and 1500 steps on a small text are far from the source's
+encoders.
 """
 
 from __future__ import annotations
@@ -69,7 +74,7 @@ class Settings:
 QUICK = Settings()
 study = Study(
     "topics/encoder-text",
-    title="An encoder trained on natural language holds the topics of its words",
+    title="An encoder trained on natural language holds topics in its embeddings; its attention does not show them",
     source=shared.SOURCE,
     at="Figure 2.3, Tables 2.3, 2.4 and 2.5",
     quick=QUICK,
