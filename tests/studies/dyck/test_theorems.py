@@ -46,7 +46,7 @@ def test_exact_models_stay_exact_and_disturbed_ones_do_not() -> None:
 
 
 def test_a_small_run_measures_every_claim() -> None:
-    outcome = study.run(Settings(seeds=2, world=Dyck(length=40)), LAB, "quick")
+    outcome = study.run(Settings(seeds=2, world=Dyck(length=24)), LAB, "quick")
     measures_everything(study, outcome, "quick")
     exact = {finding.claim: finding.verdict for finding in outcome.findings if finding.kind == "exact"}
     assert set(exact.values()) == {"holds"}
