@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -56,23 +57,10 @@ def test_features_do_not_fit_a_model_of_tokens_and_settings_are_checked(tmp_path
         train_experiment(Experiment(WORLD, config, Training(steps=1)), device="cuda", store=tmp_path)
 
 
-COMMAND = [
-    "train",
-    "--world",
-    "markov-chain",
-    "--set",
-    "world.length=8",
-    "--set",
-    "model.width=8",
-    "--set",
-    "steps=60",
-    "--set",
-    "batch_size=4",
-    "--set",
-    "eval_examples=8",
-    "--json",
-    "--store",
-]
+COMMAND = shlex.split(
+    "train --world markov-chain --set world.length=8 --set model.width=8 --set steps=60 --set batch_size=4 "
+    "--set eval_examples=8 --json --store"
+)
 CODE = """
 import os, signal, sys
 import sandlab.learning.experiment as experiment
