@@ -30,8 +30,8 @@ else:
 # Folders whose tests run much else beside the rooms: a wrong shape there is a warning, elsewhere an error.
 TOLD = ("atlas", "circuits", "cli", "decoding", "docs", "faults", "lab", "learning", "studies")
 
-# Folders whose files take longest, most of it in processes of their own: a long file at the end leaves a core idle.
-LONG_FIRST = ("docs", "faults", "atlas", "lab", "cli", "learning", "decoding")
+# Folders and files that take longest, most of it in processes of their own: a long file at the end leaves a core idle.
+LONG_FIRST = ("docs", "faults", "atlas", "lab", "cli", "test_front_door.py", "learning", "decoding", "studies")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

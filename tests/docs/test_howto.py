@@ -110,6 +110,7 @@ assert any("gru" in name for name in cache)
     assert list((tmp_path / "runs").rglob("*.safetensors"))
 
 
+@pytest.mark.slow  # a shorter replay is in tests/cli/test_newcomer.py
 def test_a_regular_expression_arrives_at_hugging_face(tmp_path):
     pytest.importorskip("transformers")
     pytest.importorskip("transformer_lens")
