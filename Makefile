@@ -31,11 +31,15 @@ tour: $(VENV)/core.stamp ## run a quick study of most chapters, print the findin
 	@$(BIN)/sandlab tour
 	@echo "To go on: source $(BIN)/activate, then sandlab list studies, sandlab show dyck/theorems"
 
+# The tests start hundreds of processes: compiled modules are kept between them.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile \
+	--no-loadscope-reorder
+
 test: $(VENV)/everything.stamp ## the tests (about a quarter of an hour on two cores)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --cov --cov-report=term
+	$(PYTEST) --cov --cov-report=term
 
 stubs: $(VENV)/core.stamp ## write the public names of each room into its __init__.pyi
 	$(BIN)/python scripts/front_door.py

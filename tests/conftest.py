@@ -30,14 +30,30 @@ else:
 # Folders whose tests run much else beside the rooms: a wrong shape there is a warning, elsewhere an error.
 TOLD = ("atlas", "circuits", "cli", "decoding", "docs", "faults", "lab", "learning", "studies")
 
-# Folders whose files take longest, most of it in processes of their own: a long file at the end leaves a core idle.
-LONG_FIRST = ("docs", "faults", "atlas", "lab", "cli", "learning", "decoding")
+# Folders and files that take longest, most of it in processes of their own: a long file at the end leaves a core idle.
+LONG_FIRST = ("docs", "faults", "atlas", "lab", "cli", "test_front_door.py", "learning", "decoding", "studies")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_some_variants(items)
     rank = {folder: place for place, folder in enumerate(LONG_FIRST)}
     tests = Path(__file__).parent
     items.sort(key=lambda item: rank.get(item.path.relative_to(tests).parts[0], len(rank)))
+
+
+def leave_some_variants(items: list[pytest.Item]) -> None:
+    """Of a test with the mark `gate(n)`, n of its variants stay in the gate (the first, the last, evenly between)."""
+    variants: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("gate") and not item.get_closest_marker("slow"):
+            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in variants.values():
+        (count,) = each[0].get_closest_marker("gate").args
+        kept = {round(k * (len(each) - 1) / max(count - 1, 1)) for k in range(count)}
+        for place, item in enumerate(each):
+            if place not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,18 @@ import builtins
 import collections.abc
 import dataclasses
 import functools
+import hashlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import inspect
 import sys
 import types
 import typing
+import unittest.mock
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jaxtyping
@@ -29,6 +33,8 @@ import numpy as np
 import torch
 from jaxtyping import AbstractArray, jaxtyped
 
+EDITION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+"""Names what is kept: a module compiled by another edition of this file is compiled again."""
 CHECK, CHECK_FIELDS = "__check_shapes__", "__check_field_shapes__"
 KINDS = ("Bool", "Float", "Int")
 ARRAYS = (torch.Tensor, np.ndarray)
@@ -84,12 +90,22 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def get_code(self, fullname: str) -> types.CodeType:
-        return compile(_Decorate().visit(ast.parse(self.get_data(self.path))), self.path, "exec", dont_inherit=True)
+    """Compiles with the checks in; what it compiled is kept as Python keeps it, under a name of its own."""
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        with unittest.mock.patch("importlib._bootstrap_external.cache_from_source", _cache_of):
+            return super().get_code(fullname)
+
+    def source_to_code(self, data: Any, path: Any, *, _optimization: int = -1) -> types.CodeType:
+        return compile(_Decorate().visit(ast.parse(data)), path, "exec", dont_inherit=True)
 
     def exec_module(self, module: types.ModuleType) -> None:
         vars(module).update({CHECK: check_call, CHECK_FIELDS: check_fields})
         super().exec_module(module)
+
+
+def _cache_of(path: str, debug_override: bool | None = None) -> str:
+    return importlib.util.cache_from_source(path, optimization=f"shapes{EDITION}")
 
 
 class _Decorate(ast.NodeTransformer):

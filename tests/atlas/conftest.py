@@ -23,6 +23,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     from sandlab.atlas.server import create_app
 
     store, token = tmp_path_factory.mktemp("store"), TOKEN["X-Sandlab-Token"]
-    app = create_app(store=store, hosts=(HOST,), token=token, workers=2)
+    app = create_app(store=store, hosts=(HOST,), token=token, workers=1)
     with TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False) as made:
         yield made

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from sandlab.cli import call
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULE = """
@@ -37,6 +40,24 @@ def terminal(*words: str, folder: Path, code: int = 0, **environment: str) -> st
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command says that is refused, called in this process as if no plug-in had been loaded before."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SANDLAB_STORE", str(tmp_path / "runs"))
+    monkeypatch.setenv("SANDLAB_PLUGINS", "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("sandlab.plugins._loaded", {})
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+
+    def give(*words: str) -> str:
+        assert call([*words]) == 2
+        said = capsys.readouterr()
+        return said.out + said.err
+
+    return give
 
 
 def python(script: str, folder: Path, **environment: str) -> str:
@@ -73,11 +94,16 @@ def test_a_new_file_is_listed_and_passes_its_own_test(kind: str, name: str, tmp_
     assert "exists already" in terminal("new", kind, name, folder=tmp_path, code=2)
 
 
-def test_a_new_study_runs_in_processes_and_passes_its_own_test(tmp_path: Path) -> None:
+@pytest.mark.slow  # the run alone, in this process: test_newcomer.py
+def test_a_new_study_runs_in_processes_and_is_listed(tmp_path: Path) -> None:
     terminal("new", "study", "mine/first-try", folder=tmp_path)
     said = terminal("run", "mine/first-try", "--plugin", "first_try.py", "--on", "processes:2", folder=tmp_path)
     assert "mine/first-try.learns" in said and "holds" in said
-    assert "mine/first-try" in terminal("list", "studies", folder=tmp_path, SANDLAB_PLUGINS="first_try.py")
+    assert "mine/first-try" in terminal("list", "mine", folder=tmp_path, SANDLAB_PLUGINS="first_try.py")
+
+
+def test_a_new_study_passes_its_own_test(tmp_path: Path) -> None:
+    terminal("new", "study", "mine/first-try", folder=tmp_path)
     sys.path.insert(0, str(tmp_path))
     try:
         import test_first_try  # type: ignore[import-not-found]
@@ -87,16 +113,14 @@ def test_a_new_study_runs_in_processes_and_passes_its_own_test(tmp_path: Path) -
         sys.path.remove(str(tmp_path))
 
 
-def test_any_module_is_trained_by_its_place(tmp_path: Path) -> None:
+def test_any_module_is_trained_by_its_place(tmp_path: Path, refused: Callable[..., str]) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     settings = ["--set", "world.length=8", "--set", "steps=3", "--set", "model.width=4"]
     said = terminal("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, folder=tmp_path)
     assert "the best possible" in said
-    wrong = terminal("train", "--world", "dyck", "--model", "mine.py:Wrong", folder=tmp_path, code=2)
+    wrong = refused("train", "--world", "dyck", "--model", "mine.py:Wrong")
     assert "logits" in wrong and "Traceback" not in wrong
-    assert "did you mean 'MyGRU'" in terminal(
-        "train", "--world", "dyck", "--model", "mine.py:MyGru", folder=tmp_path, code=2
-    )
+    assert "did you mean 'MyGRU'" in refused("train", "--world", "dyck", "--model", "mine.py:MyGru")
 
 
 @pytest.mark.parametrize(
@@ -108,10 +132,12 @@ def test_any_module_is_trained_by_its_place(tmp_path: Path) -> None:
         (["--plugin"], "--plugin needs a file"),
     ],
 )
-def test_a_plug_in_that_cannot_be_loaded_is_told_in_one_sentence(words: list[str], said: str, tmp_path: Path) -> None:
+def test_a_plug_in_that_cannot_be_loaded_is_told_in_one_sentence(
+    words: list[str], said: str, tmp_path: Path, refused: Callable[..., str]
+) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "json.py").write_text("import collections\n")
-    printed = terminal("list", "worlds", *words, folder=tmp_path, code=2)
+    printed = refused("list", "worlds", *words)
     assert said in printed and "Traceback" not in printed
 
 

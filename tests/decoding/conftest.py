@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import random
 from pathlib import Path
 
@@ -93,7 +95,17 @@ def blank_folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def json_folder(tmp_path_factory) -> Path:
     """A model that has seen "Person 17: {...}" and writes such objects, most of them valid."""
-    return train_json_model(tmp_path_factory.mktemp("json-model"))
+    return shared_json_model(tmp_path_factory)
+
+
+def shared_json_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained once for all processes of a run of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = base / "json-model"
+    with (base / "json-model.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return folder if (folder / "model.safetensors").is_file() else train_json_model(folder)
 
 
 def train_json_model(folder: Path) -> Path:

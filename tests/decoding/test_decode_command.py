@@ -51,6 +51,7 @@ def test_every_algorithm_prints_text_and_strict_json(random_folder, capsys, algo
         assert word in shown
 
 
+@pytest.mark.slow  # of another command: tests/lab/test_ends.py
 def test_json_is_on_stdout_in_a_process_of_its_own(random_folder):
     words = [sys.executable, "-m", "sandlab", "decode", "--model", str(random_folder), "-p", "x", "--regex", "a{3}"]
     done = subprocess.run([*words, "--json"], capture_output=True, text=True)

@@ -96,6 +96,7 @@ def test_special_tokens_and_a_blank_that_the_tokenizer_put_in_front_stay(loaded,
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("heal", [True, False])
 @pytest.mark.parametrize("law", ["local", "given"])
 def test_with_a_language_the_law_is_the_one_that_is_told(uneven, law, heal):
@@ -112,6 +113,7 @@ def test_with_a_language_the_law_is_the_one_that_is_told(uneven, law, heal):
     assert results[0].law.endswith("with the prompt's end 'na' written anew") == heal
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("law", ["local", "given"])
 def test_what_is_checked_at_the_end_leaves_the_law_given_success(uneven, law):
     """Odd numbers up to 12: "0" is a dead end of the grammar, from which masking begins anew."""

@@ -198,6 +198,7 @@ def two_words(longest: int) -> Language:
     return Language(tree, (tree.reach[-1] > 0).astype(float))
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize("longest", [4, 8])
 def test_as_printed_the_first_leaf_favours_short_strings_and_padding_mends_it(longest):
     each = two_words(longest)
@@ -342,6 +343,7 @@ def _number(node: tuple[int, ...], each: Language) -> int:
     return sum(letter * each.tree.tokens ** (len(node) - 1 - place) for place, letter in enumerate(node))
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("number", [5, 8, 2])
 def test_as_printed_the_first_leaf_has_the_law_of_the_walk_and_not_the_target_s(number):
     each = language(number)

@@ -14,6 +14,7 @@ def pictures(docs):
     return module
 
 
+@pytest.mark.gate(5)
 @pytest.mark.parametrize("name", sl.names("decoders"))
 def test_every_decoder_is_drawn(pictures, name):
     drawn = pictures.decoder_picture(name)

@@ -56,7 +56,7 @@ def model_folder(tmp_path_factory) -> Path:
     found = importlib.util.spec_from_file_location("small_models", ROOT / "tests" / "decoding" / "conftest.py")
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
-    return module.train_json_model(tmp_path_factory.mktemp("howto") / "my-model")
+    return module.shared_json_model(tmp_path_factory)
 
 
 def test_decoding_with_a_verifier(model_folder, tmp_path, monkeypatch, capsys):
@@ -83,20 +83,22 @@ def test_every_block_of_a_page_has_a_language_and_every_link_a_target(page):
 
 
 def run_outside(name: str, folder: Path, check: str) -> None:
-    """A page in processes of its own, where its plug-ins stay: commands first, then its Python and a check."""
+    """A page in a process of its own, where its plug-ins stay: commands first, then its Python and a check."""
     parts = blocks(ROOT / "docs" / "howto" / f"{name}.md")
     for block in parts:
         if block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
-    commands = [line for block in parts if block.language == "sh" for line in block.text.splitlines()]
+    commands = [shlex.split(line) for block in parts if block.language == "sh" for line in block.text.splitlines()]
     code = [block.text for block in parts if block.language == "python" and not block.title]
-    for words in [*(["-m", *shlex.split(line)] for line in commands), ["-c", "\n".join([*code, check])]]:
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
-        done = subprocess.run(
-            [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
-    assert commands and code
+    assert commands and code and all(words[0] == "sandlab" for words in commands)
+    given = [
+        "from sandlab.cli import call as _call",
+        *(f"assert _call({words[1:]!r}) == 0, {words!r}" for words in commands),
+    ]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    program = [sys.executable, "-c", "\n".join([*given, *code, check])]
+    done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{name}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
 
 
 def test_own_modules_learn_three_worlds(tmp_path):
@@ -108,6 +110,7 @@ assert any("gru" in name for name in cache)
     assert list((tmp_path / "runs").rglob("*.safetensors"))
 
 
+@pytest.mark.slow  # a shorter replay is in tests/cli/test_newcomer.py
 def test_a_regular_expression_arrives_at_hugging_face(tmp_path):
     pytest.importorskip("transformers")
     pytest.importorskip("transformer_lens")

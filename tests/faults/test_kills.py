@@ -16,12 +16,11 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("local", 12),
-        ("training", 8),
-        ("processes", 1),
+        ("local", 6),
+        ("training", 6),
         pytest.param("local", 500, marks=pytest.mark.slow),
         pytest.param("training", 400, marks=pytest.mark.slow),
-        pytest.param("processes", 100, marks=pytest.mark.slow),
+        pytest.param("processes", 100, marks=pytest.mark.slow),  # one kill of such a run: tests/lab/test_faults.py
     ],
 )
 def test_nothing_is_lost_nothing_is_twice_and_the_bits_are_the_same(kind: str, kills: int) -> None:

@@ -19,6 +19,7 @@ from circuit_instances import INSTANCES
 WITH_PARTS = [name for name in INSTANCES if name != "suffix-table"]  # which is one table, without named activations
 
 
+@pytest.mark.gate(12)
 @pytest.mark.parametrize("name", WITH_PARTS)
 def test_every_circuit_has_its_logits_and_activations_there(name: str) -> None:
     model, tokens = INSTANCES[name]()

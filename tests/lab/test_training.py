@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import pytest
 import torch
 
 import sandlab as sl
+import sandlab.learning.experiment as experiments
+from sandlab.cli import call
 from sandlab.errors import BadInput
 from sandlab.lab.training import fit_config, train_experiment
 from sandlab.learning.experiment import Experiment, Training
@@ -54,6 +57,10 @@ def test_features_do_not_fit_a_model_of_tokens_and_settings_are_checked(tmp_path
         train_experiment(Experiment(WORLD, config, Training(steps=1)), device="cuda", store=tmp_path)
 
 
+COMMAND = shlex.split(
+    "train --world markov-chain --set world.length=8 --set model.width=8 --set steps=60 --set batch_size=4 "
+    "--set eval_examples=8 --json --store"
+)
 CODE = """
 import os, signal, sys
 import sandlab.learning.experiment as experiment
@@ -61,31 +68,38 @@ from sandlab.cli import main
 real = experiment.train
 def ended(*args, **options):
     def end(step, *_):
-        if step == int(sys.argv[3]):
+        if step == int(sys.argv[2]):
             os.kill(os.getpid(), getattr(signal, sys.argv[1]))
     return real(*args, **{**options, "callbacks": [end], "every": 10})
 experiment.train = ended
-main(["train", "--world", "markov-chain", "--set", "world.length=8", "--set", "model.width=8", "--set", "steps=60",
-      "--set", "batch_size=4", "--set", "eval_examples=8", "--store", sys.argv[2], "--json"])
+main(sys.argv[3:])
 """
 
 
-def command(store, how: str = "none", step: int = -1) -> subprocess.CompletedProcess:
-    """The same training, ended by a signal at a step."""
-    words = [sys.executable, "-c", CODE, how, str(store), str(step)]
+def command(store, how: str, step: int) -> subprocess.CompletedProcess:
+    """The training in a process of its own, ended by a signal at a step."""
+    words = [sys.executable, "-c", CODE, how, str(step), *COMMAND, str(store)]
     return subprocess.run(words, capture_output=True, text=True, timeout=200)
 
 
-def test_a_training_that_is_ended_saves_itself_and_the_same_command_goes_on(tmp_path):
+def test_a_training_that_is_ended_saves_itself_and_the_same_command_goes_on(tmp_path, capsys, monkeypatch):
     """D9: what was trained is kept, and a run that was ended three times equals one that was never ended."""
-    whole, store = json.loads(command(tmp_path / "whole").stdout), tmp_path / "ended"
+    real = experiments.train
+    same = {"callbacks": [lambda *_: None], "every": 10}
+    monkeypatch.setattr(experiments, "train", lambda *args, **options: real(*args, **{**options, **same}))
+
+    def uncut(store) -> dict:
+        assert call([*COMMAND, str(store)]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    whole, store = uncut(tmp_path / "whole"), tmp_path / "ended"
     for step, (how, code) in zip((10, 30, 50), (("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130))):
         ended = command(store, how, step)
         assert ended.returncode == code, ended.stderr
         assert "the same command goes on from there" in ended.stderr and "Traceback" not in ended.stderr
         assert list((store / "training").iterdir()) == []
         assert len(list((store / "checkpoints").glob("*/*.safetensors"))) == 1
-    resumed = json.loads(command(store).stdout)
+    resumed = uncut(store)
     assert resumed["loss"] == whole["loss"] and resumed["levels"] == whole["levels"]
     assert list((store / "checkpoints").iterdir()) == []
 

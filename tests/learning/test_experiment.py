@@ -144,7 +144,7 @@ STAGES = replace(EXPERIMENT, final=(), then=replace(EXPERIMENT, world=InContextM
         {"stop": sl.learning.EarlyStop(patience=2), "schedule": sl.learning.ReduceLROnPlateau(0)},
     ],
 )
-@pytest.mark.parametrize("at", [4, 11])
+@pytest.mark.parametrize("at", [pytest.param(4, marks=pytest.mark.slow), 11])
 def test_an_interrupted_job_that_is_run_again_gives_the_same_runs_bit_by_bit(
     change: dict[str, Any], at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_penalised_loss_is_the_plain_one_plus_the_weighted_mean_entropy() -> N
     assert float(objective(logits, batch)) == pytest.approx(float(CrossEntropy()(logits, batch)))
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("strategy", ["native", "vmap", "sequential"])
 def test_members_of_a_penalised_population_equal_models_trained_alone(strategy: str) -> None:
     objective = Penalised(CrossEntropy(), (Sharpening(0.1),))

@@ -65,10 +65,11 @@ def test_the_zoo_is_all_here() -> None:
     assert expected | {"hybrid", "mlp"} <= set(ZOO)
 
 
+@pytest.mark.parametrize("steps", [20, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_members_of_every_model_follow_the_same_seed_trained_alone(variant: str) -> None:
+def test_members_of_every_model_follow_the_same_seed_trained_alone(variant: str, steps: int) -> None:
     rates, decays, scales = [3e-3, 1e-2], [0.0, 0.3], [1.0, 1.5]
-    options = {"steps": 100, "batch_size": 8, "objective": "last-label", "clip": 1.0}
+    options = {"steps": steps, "batch_size": 8, "objective": "last-label", "clip": 1.0}
     population = sl.learning.Population(lambda seed: build(variant), seeds=[1, 2], init_scale=scales)
     together = sl.learning.train(population, WORLD, rng=sl.rng(0), lr=rates, weight_decay=decays, **options)
     for index, seed in enumerate([1, 2]):

@@ -78,29 +78,31 @@ def by_hand(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, rng:
         (lambda w: torch.optim.Adagrad(w, lr=0.05), {}, lambda w: torch.optim.Adagrad(w, lr=0.05)),
     ],
 )
-def test_every_optimiser_equals_torch_for_one_model_and_for_each_member(name, options, build) -> None:
+@pytest.mark.parametrize("steps", [10, pytest.param(25, marks=pytest.mark.slow)])
+def test_every_optimiser_equals_torch_for_one_model_and_for_each_member(name, options, build, steps) -> None:
     # In float64 and without biases: Adam turns the rounding of a gradient that should be zero into full steps.
     population = sl.learning.Population(lambda seed: small(bias=False).double(), seeds=[3, 4])
-    sl.learning.train(population, Sums(), steps=25, batch_size=16, rng=sl.rng(1), optimizer=name, lr=3e-3, **options)
+    sl.learning.train(population, Sums(), steps=steps, batch_size=16, rng=sl.rng(1), optimizer=name, lr=3e-3, **options)
     for index, seed in enumerate([3, 4]):
         with sl.models.seeded(seed):
             ours = small(bias=False).double()
         with sl.models.seeded(seed):
             theirs = small(bias=False).double()
         history = sl.learning.train(
-            ours, Sums(), steps=25, batch_size=16, rng=sl.rng(1), optimizer=name, lr=3e-3, **options
+            ours, Sums(), steps=steps, batch_size=16, rng=sl.rng(1), optimizer=name, lr=3e-3, **options
         )
-        expected = by_hand(theirs, build(theirs.parameters()), 25, sl.rng(1))
+        expected = by_hand(theirs, build(theirs.parameters()), steps, sl.rng(1))
         np.testing.assert_allclose(history.loss, expected, atol=1e-9)
         for weight, truth, member in zip(ours.parameters(), theirs.parameters(), population.member(index).parameters()):
             torch.testing.assert_close(weight, truth, atol=1e-7, rtol=1e-6)
             torch.testing.assert_close(member, truth, atol=1e-7, rtol=1e-6)
 
 
+@pytest.mark.parametrize("steps", [30, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("strategy", ["native", "vmap", "sequential"])
-def test_a_member_follows_the_curve_of_the_same_seed_trained_alone(strategy: str) -> None:
+def test_a_member_follows_the_curve_of_the_same_seed_trained_alone(strategy: str, steps: int) -> None:
     rates, decays, scales = [1e-3, 1e-2, 3e-3], [0.0, 0.5, 0.1], [1.0, 3.0, 0.5]
-    options = {"steps": 100, "batch_size": 16, "clip": 0.5, "schedule": "cosine", "warmup": 10}
+    options = {"steps": steps, "batch_size": 16, "clip": 0.5, "schedule": "cosine", "warmup": 10}
     population = sl.learning.Population(small, seeds=[5, 6, 7], init_scale=scales, strategy=strategy)
     together = sl.learning.train(population, Sums(), rng=sl.rng(2), lr=rates, weight_decay=decays, **options)
     for index, seed in enumerate([5, 6, 7]):
@@ -151,6 +153,7 @@ def test_a_factory_that_ignores_its_seed_still_gives_different_members() -> None
     assert torch.equal(first, third) and not torch.equal(first, second)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("optimizer", ["adamw", "nadam"])
 @pytest.mark.parametrize("members", [None, 3])
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path, optimizer: str, members: int | None) -> None:

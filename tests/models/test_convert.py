@@ -97,6 +97,7 @@ def test_a_gpt2_of_theirs_becomes_a_transformer_of_ours(dtype, tie: bool, activa
     torch.testing.assert_close(activations["layers.0.resid_post"], hidden[1], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.gate(5)
 @pytest.mark.parametrize("options", BOTH + LENS_ONLY, ids=str)
 def test_transformer_lens_computes_the_same_logits(options: dict, tokens: Tensor) -> None:
     model = build(**options)

@@ -30,6 +30,7 @@ def test_every_registered_circuit_is_tried_or_known_to_be_a_part() -> None:
     assert sorted({*INSTANCES, *PARTS}) == sl.names("circuits") and not set(INSTANCES) & set(PARTS)
 
 
+@pytest.mark.gate(12)
 @pytest.mark.parametrize("name", list(INSTANCES))
 def test_every_circuit_comes_back_with_its_logits(name: str, tmp_path: Path) -> None:
     model, inputs = INSTANCES[name]()

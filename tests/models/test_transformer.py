@@ -274,6 +274,7 @@ def test_the_fused_kernel_steps_aside_when_its_inside_is_recorded(tokens: Tensor
     torch.testing.assert_close(cache["layers.1.attention.pattern"].sum(-1), torch.ones(3, 2, 7, dtype=torch.float64))
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("options", MEMBER_OPTIONS[:4], ids=str)
 def test_gradients_agree_with_finite_differences(options: dict) -> None:
     model = build(length=3, vocab=3, width=4, layers=1, **options)

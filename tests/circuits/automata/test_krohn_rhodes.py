@@ -71,6 +71,7 @@ def test_three_hundred_random_machines_are_exact(seed):
     check_machine(seed, long_words=20)
 
 
+@pytest.mark.gate(10)
 @pytest.mark.parametrize("seed", range(3, 40))
 def test_more_random_machines_are_exact(seed):
     machine = random_machine(seed, start=1)

@@ -50,6 +50,7 @@ def test_uniform_attention_generates_dyck_prefixes_exactly(types: int, depth: in
     assert worst_error(uniform_dyck(types, depth, opening), world) < 1e-5
 
 
+@pytest.mark.gate(6)
 @pytest.mark.parametrize("types", [1, 2, 3])
 @pytest.mark.parametrize("depth", [1, 2, 4, 6])
 def test_every_construction_has_the_oracle_s_loss_at_every_length(types: int, depth: int) -> None:

@@ -23,6 +23,7 @@ def test_every_word_of_up_to_ten_letters_gets_the_interpreters_answer(name: str)
     assert same(program, torch.as_tensor(all_words(len(program.letters), 10)), 10)
 
 
+@pytest.mark.gate(12)
 @pytest.mark.parametrize("name", crasp_names())
 def test_long_random_words_get_the_interpreters_answer(name: str) -> None:
     program = crasp_program(name)

@@ -38,6 +38,7 @@ def both(decoder, network, **options):
     return cached, plain
 
 
+@pytest.mark.gate(12)
 @pytest.mark.parametrize("positions", ["learned", "rotary", "none", "sinusoidal", "relative", "alibi"])
 @pytest.mark.parametrize(
     "decoder",

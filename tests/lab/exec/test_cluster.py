@@ -103,6 +103,7 @@ def test_an_embedded_ray_finds_the_same_and_names_errors_and_impossible_asked(tm
         ray.close()
 
 
+@pytest.mark.slow
 def test_a_cluster_is_joined_through_its_client_port(drive, tmp_path):
     """D4."""
     with socket.socket() as free:
@@ -158,6 +159,7 @@ def test_somebody_else_at_the_address_is_told_within_seconds(answer: bytes) -> N
         assert time.monotonic() - start < 15
 
 
+@pytest.mark.slow  # of a head that only seems lost: the next
 def test_a_lost_head_is_a_sentence_within_half_a_minute(drive, tmp_path):
     """D18: exit code 3, what was finished is kept, and the way to go on is named."""
     import re

@@ -19,7 +19,7 @@ def scaled(config: Toy, weights: torch.Tensor) -> dict[str, float]:
     return {"sum": float(config.size * weights.sum())}
 
 
-@pytest.mark.parametrize("executor", [Local(), Processes(2)], ids=["local", "processes"])
+@pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
 def test_a_job_takes_what_is_given_with_its_config_and_its_result_is_kept_under_the_config(
     executor: Executor, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def test_the_flow_ends_where_the_tutorials_four_starts_end_and_conserves_energy(
     assert theory.escapes(e, w).int().tolist() == reached
 
 
+@pytest.mark.gate(1)
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.3), (0.8, 0.7)])
 def test_the_flow_agrees_with_scipys_integrator(p, q):
     theory = OneLayerMarkovTheory(p, q)
@@ -196,6 +197,7 @@ def test_the_flow_agrees_with_scipys_integrator(p, q):
         assert float(ours.gain) == pytest.approx(float(flow_gain(end[0], end[1])), abs=1e-4)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.3), (0.1, 0.1), (0.8, 0.7), (0.9, 0.9)])
 def test_basins_predicted_by_the_energy_are_those_of_the_flow(p, q):
     theory = OneLayerMarkovTheory(p, q)

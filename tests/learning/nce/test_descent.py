@@ -170,6 +170,7 @@ def test_distance_falls_by_no_more_than_the_radial_gradient():
     assert float(drop.max()) <= 0.1 * math.exp(steepest_point(problem).log_gradient) + 1e-12
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("kind", ["nce", "ence"])
 @pytest.mark.parametrize("distance", [1, 2, 4])
 def test_points_near_the_optimum_have_less_loss_than_points_outside(kind, distance):
@@ -184,6 +185,7 @@ def test_points_near_the_optimum_have_less_loss_than_points_outside(kind, distan
     assert float(inner) <= float(outer)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("kind", ["nce", "ence"])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 def test_the_minimiser_of_a_large_sample_is_close_to_the_truth(kind, distance):

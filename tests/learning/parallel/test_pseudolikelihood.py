@@ -80,6 +80,7 @@ def random_pair(seed: int) -> tuple[FiniteLaw, FiniteLaw]:
     return FiniteLaw(2, first), FiniteLaw(2, second)
 
 
+@pytest.mark.gate(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_kl_is_at_most_the_tensorisation_constant_times_the_masked_loss(seed: int) -> None:
     truth, model = random_pair(seed)

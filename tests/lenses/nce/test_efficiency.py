@@ -32,6 +32,7 @@ def test_without_distance_nce_needs_twice_the_samples_of_maximum_likelihood() ->
     assert asymptotic_error(same) == pytest.approx(2.0) and asymptotic_error(same, "likelihood") == pytest.approx(1.0)
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("kind", ["nce", "ence", "likelihood"])
 def test_it_is_the_error_of_estimates_from_large_samples(kind: str) -> None:
     problem, n = NCEProblem(PoissonFamily(), (0.3,), (-0.2,)), 4000

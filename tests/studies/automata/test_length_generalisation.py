@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
@@ -29,6 +30,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_and_draws() -> None:
     outcome = study.run(replace(tiny(QUICK), lengths=(20, 40)), LAB)
     assert len(outcome.findings) == 8 and set(outcome.figures) == {"lengths"}

@@ -40,6 +40,7 @@ def test_bits_are_found() -> None:
     assert 2 <= measure_bits(Construction("C3", "modular-counter", 8, 5)) <= 10
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_and_draws() -> None:
     small = Settings(
         (8, 64), 3, noise=(1e-8, 1e-1), noise_length=8, noise_draws=2, known=(3, 9), count_length=12, seeds=2

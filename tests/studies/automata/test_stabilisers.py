@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from automata_cases import runs, stored, tiny
 from claim_cases import check
 from stand_in import LAB
@@ -34,6 +35,7 @@ def test_a_small_run_measures_every_claim_and_draws() -> None:
     assert outcome.results.averaged[0].shape == (2, 5)
 
 
+@pytest.mark.slow
 def test_all_comparisons_are_tabulated() -> None:
     chosen = replace(tiny(QUICK), decays=(0.8, 0.9), rates=(0.0, 0.1), patiences=(1, 2))
     outcome = study.run(chosen, LAB, "full")

@@ -109,6 +109,7 @@ def test_small_runs_of_the_other_courses(study: object) -> None:
     assert study.study.run(settings, LAB, "quick").findings  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_small_run_on_a_text_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "text.txt"
     file.write_text("the quick brown fox jumps over the lazy dog while nobody looks at it\n" * 40, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from claim_cases import check
 from dyck_cases import maps, measures_everything, runs, small
 from stand_in import LAB
@@ -25,6 +26,7 @@ def test_settings_that_are_left_out_are_not_measured() -> None:
     assert names == ["standard, positions none", "minimal first layer", "random causal maps"]
 
 
+@pytest.mark.slow
 def test_a_small_run_of_the_full_settings_measures_every_claim() -> None:
     settings = study.config("full")
     outcome = study.run(small(replace(settings, wide=None)), LAB, "full")

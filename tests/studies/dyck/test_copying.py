@@ -1,6 +1,7 @@
 """The study of copied brackets."""
 
 import numpy as np
+import pytest
 from claim_cases import check
 from dyck_cases import SEEDS, maps, measures_everything, runs, small
 from stand_in import LAB
@@ -27,6 +28,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, good, Results(copiers(1, 0.7, 0.3, 0.0, 6), copiers(4, 0.7, 0.3, 0.0, 6)))
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_and_draws_every_layer() -> None:
     outcome = study.run(small(study.config("quick")), LAB, "quick")
     measures_everything(study, outcome, "quick")

@@ -1,6 +1,7 @@
 """The study of pruned networks."""
 
 import numpy as np
+import pytest
 from claim_cases import check
 from dyck_cases import measures_everything
 from stand_in import LAB
@@ -20,6 +21,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, results(-0.3, 0.01), results(0.0, 0.2))
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_and_errors_fall() -> None:
     outcome = study.run(Settings(seeds=2, size=3), LAB, "quick")
     measures_everything(study, outcome, "quick")

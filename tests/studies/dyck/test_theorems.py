@@ -1,6 +1,7 @@
 """The study of the theorems on balance."""
 
 import numpy as np
+import pytest
 from claim_cases import check
 from dyck_cases import measures_everything
 from stand_in import LAB
@@ -45,6 +46,7 @@ def test_exact_models_stay_exact_and_disturbed_ones_do_not() -> None:
     assert found.errors[0] < 1e-9 and found.errors[-1] > 0.1
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim() -> None:
     outcome = study.run(Settings(seeds=2, world=Dyck(length=40)), LAB, "quick")
     measures_everything(study, outcome, "quick")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from claim_cases import check
 from stand_in import LAB
 
@@ -33,6 +34,7 @@ def test_sequences_of_a_part_are_counted() -> None:
     assert results.needed(0, False).tolist() == results.needed(0, True).tolist() == [50 * 60] * 4
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_and_draws() -> None:
     world = Mixture((InductionTask(4, 6), AssociativeRecall(4, 4, 2, 2), Memory(values=2, length=6)))
     training = Training(steps=4, batch_size=8, evals=2, eval_examples=16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from claim_cases import check
 from flip_flop_cases import claims, runs, tiny
 from stand_in import LAB
@@ -30,6 +31,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, good, Results(worse, plain, model(0.1, 0.2, 0.9, 8.0, 0.9, 0.0)))
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim() -> None:
     outcome = study.run(tiny(QUICK), LAB)
     assert {finding.claim for finding in outcome.findings} == claims(study, "quick")

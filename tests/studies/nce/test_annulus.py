@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from claim_cases import verdicts
 from stand_in import LAB
 
@@ -39,6 +40,7 @@ def test_maps_come_with_the_path_of_every_method() -> None:
     assert {path.shape for path in found.paths.values()} == {(4, 2)} and len(found.paths) == 5
 
 
+@pytest.mark.slow
 def test_a_coarse_run_draws_and_judges() -> None:
     outcome = study.run(Settings(distances=DISTANCES, grid=9, updates=10), LAB)
     found = {finding.claim.partition(".")[2]: finding.verdict for finding in outcome.findings}

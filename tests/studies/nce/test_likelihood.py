@@ -40,6 +40,7 @@ def test_each_price_has_its_claim(prices: tuple, claim: str) -> None:
     assert [name for name, verdict in found.items() if verdict == "fails"] == [claim]
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_and_its_null_lacks_the_effect() -> None:
     small = Settings(distances=(1.0, 2.0), sizes=(500, 2000), repeats=10, seeds=3)
     outcome = study.run(small, LAB)

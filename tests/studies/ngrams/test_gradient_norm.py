@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from claim_cases import check
 from stand_in import LAB
 
@@ -31,6 +32,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
     check(study, good, Results(runs(line, flat, none), runs(line, flat, none), [{}, {}]))
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_of_the_quick_preset() -> None:
     small = {
         "training": Training(steps=20, batch_size=8, lr=0.01, evals=20, eval_examples=32),

@@ -50,6 +50,7 @@ def test_longer_contexts_have_lower_losses() -> None:
     assert losses["uniform"] > losses["unigram"] > losses["bigram"] > losses["trigram"]
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_claim_of_the_quick_preset_and_draws_both_tasks() -> None:
     small = Training(steps=12, batch_size=16, lr=0.01, evals=12, eval_examples=64)
     settings = replace(QUICK, **{

@@ -20,6 +20,7 @@ EXPRESSIONS = [
 ]
 
 
+@pytest.mark.gate(4)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_the_automaton_accepts_what_the_standard_library_matches(expression):
     machine = sl.worlds.from_regex(expression, alphabet="abc")

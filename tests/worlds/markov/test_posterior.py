@@ -116,6 +116,7 @@ def test_two_states_agree_with_the_quadrature():
         assert bool((gap < 4.5 * found.error + 1e-9).all()) and float(found.error.max()) < 0.01
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize(
     "world",
     [
