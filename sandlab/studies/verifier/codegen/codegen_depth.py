@@ -35,7 +35,7 @@ PUBLISHED = {
 
 study = Study(
     "verifier/codegen-depth",
-    title="Whether a deeper verifier is more accurate, and writes better test cases: open with three models",
+    title="A deeper verifier is hardly more accurate and writes no better test cases",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.11)",
     **code.PRESETS,
