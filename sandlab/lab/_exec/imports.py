@@ -199,9 +199,53 @@ def _binds(part: ast.stmt) -> list[str]:
     return [node.id for target in targets if plain for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def _names(part: ast.AST, without: Iterable[ast.AST] = ()) -> list[str]:
-    left_out = {id(node) for each in without for node in ast.walk(each)}
-    return [node.id for node in ast.walk(part) if isinstance(node, ast.Name) and id(node) not in left_out]
+    """Names that a part takes from outside of itself: neither its parameters nor what it binds in a function."""
+    return list(_free(part, frozenset(), {id(node) for node in without}))
+
+
+def _free(node: ast.AST, bound: frozenset[str], left_out: set[int]) -> Iterator[str]:
+    """Names inside a node that are not bound by the functions and comprehensions around them."""
+    if isinstance(node, ast.Name):
+        yield from () if node.id in bound else (node.id,)
+        return
+    inner = bound
+    if isinstance(node, _FUNCTIONS):
+        inner = bound | _locals(node)
+    elif isinstance(node, _COMPREHENSIONS):
+        inner = bound | {name for each in node.generators for name in _stored(each.target)}
+    for field_name, value in ast.iter_fields(node):
+        # Decorators, defaults and annotations belong to what is around a function.
+        own = not isinstance(node, _FUNCTIONS) or field_name == "body"
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.AST) and id(each) not in left_out:
+                yield from _free(each, inner if own else bound, left_out)
+
+
+def _locals(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    """Parameters of a function, and the names that its body binds and does not call global."""
+    arguments = function.args
+    found = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    found |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}
+    shared: set[str] = set()
+    waiting: list[ast.AST] = list(function.body) if isinstance(function.body, list) else [function.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Global):
+            shared.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        if not isinstance(node, (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found - shared
+
+
+def _stored(target: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _is_text(part: ast.stmt) -> bool:

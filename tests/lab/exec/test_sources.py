@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec import sources
-from sandlab.lab._exec.imports import meaning
+from sandlab.lab._exec.imports import _names, meaning
 from sandlab.lab._exec.jobs import canonical, task
 from sandlab.lab._exec.sources import closure, code_version, identity, module_version
 
@@ -282,3 +283,26 @@ def test_no_job_writes_or_reads_the_folders_of_hugging_face():
     files = [file for room in rooms for file in (sources.PACKAGE / room).rglob("*.py")]
     words = ("models.hugging_face", "export_hugging_face", "SandlabForCausalLM")
     assert len(files) > 300 and not [file for file in files if any(word in file.read_text() for word in words)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def job(x, *rest, y=far, **more): return near(x, rest, y, more)", {"far", "near"}),
+        ("def job():\n    curve = 1\n    for row in rows: curve += row\n    return curve", {"rows"}),
+        ("def job():\n    return [depth for depth in range(3) if depth < limit], depth", {"range", "limit", "depth"}),
+        ("TABLE = {depth: each for depth, each in pairs}", {"TABLE", "pairs"}),
+        ("def job():\n    global count\n    count = count + 1", {"count"}),
+        ("def job(x):\n    return (lambda y: x + y + z)(1)", {"z"}),
+        ("def job(x):\n    def inner(): return x + z\n    return inner()", {"z", "inner"}),
+        ("@study.figure\ndef draw(results: Results): return plot(results)", {"study", "Results", "plot"}),
+        (
+            "class Case:\n    size: int = SIZE\n    def area(self): return self.size * width",
+            {"size", "int", "SIZE", "width"},
+        ),
+        ("def job():\n    if (found := look()) is None: return other\n    return found", {"look", "other"}),
+    ],
+)
+def test_a_name_that_a_function_binds_itself_leads_nowhere(text, names):
+    (part,) = ast.parse(text).body
+    assert set(_names(part)) == names

@@ -35,7 +35,7 @@ PUBLISHED = {
 
 study = Study(
     "verifier/codegen-depth",
-    title="A deeper verifier is hardly more accurate and writes no better test cases",
+    title="Whether a deeper verifier is more accurate, or writes better test cases, stays open with three models",
     source=QUERIES,
     at=f"code generation ({THESIS}, Table 3.11)",
     **code.PRESETS,
