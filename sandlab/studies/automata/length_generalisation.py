@@ -15,9 +15,9 @@ scratchpad and no bias the model must still find "the latest state" among ever m
 look, and then one step of the automaton is all it has to compute.
 
 **What was learnt** (full, one H200, 2026-11-18). Every claim about brackets holds: plain sinusoids lose 31 points at
-twice the training length, a scratchpad without recency 46; LSTM and recency lose nothing. On C₂ random shifts hurt (11
-points below plain sinusoids at twice the length): in 6000 batches neither they nor a model without positions learn
-parity, with 76 and 77 % at the training length itself.
+twice the training length, a scratchpad without recency 46 at four times; LSTM and recency lose nothing. On C₂ random
+shifts hurt (11 points below plain sinusoids at twice the length): in 6000 batches neither they nor a model without
+positions learn parity, with 76 and 77 % at the training length itself.
 """
 
 from __future__ import annotations
