@@ -61,13 +61,26 @@ def test_what_is_predicted_has_its_name(world: str, answers: list[str]) -> None:
     assert [found[0], found[-1]] == answers
 
 
+class Told:
+    """A world whose oracle reads the answers of its batch."""
+
+    def oracle(self, batch: sl.worlds.Batch) -> torch.Tensor:
+        return torch.nn.functional.one_hot(batch.targets, 2).double().log()
+
+
 def test_an_oracle_that_is_told_the_answers_says_nothing_about_a_text() -> None:
+    from sandlab.atlas.views.typed_text import NoLaw, laws_of
+
+    with pytest.raises(NoLaw, match="told the answers"):
+        laws_of(Told(), torch.tensor([0, 1, 1]))
+
+
+def test_the_oracle_of_a_program_answers_a_typed_prompt() -> None:
     from sandlab.atlas.views.oracle import predict, world
 
     facts = world("program-task")
     text = " ".join(facts["letters"][token] for token in facts["rows"][0])
-    found = predict("program-task", text)
-    assert "probs" not in found and "answers" in found["why"]
+    assert "probs" in predict("program-task", text)
 
 
 def test_the_lines_shown_beside_a_typed_text_give_its_numbers(client: TestClient) -> None:

@@ -39,7 +39,7 @@ from sandlab.studies.claims import Mean, NotMeasured, Ratio
 from sandlab.studies.distillation import _courses as courses
 from sandlab.studies.distillation import _shared as shared
 from sandlab.studies.distillation._courses import Course, Taught, interior_peak
-from sandlab.studies.distillation._fused import fuse_attention
+from sandlab.studies.distillation.transformers._fused import fuse_attention
 from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar

@@ -31,8 +31,8 @@ from sandlab.models.distillation.published import gpt2_parity
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import NotMeasured, Order
 from sandlab.studies.distillation import _shared as shared
-from sandlab.studies.distillation._fused import fuse_attention
 from sandlab.studies.distillation._shared import Curves
+from sandlab.studies.distillation.transformers._fused import fuse_attention
 from sandlab.studies.study import Lab, Study
 from sandlab.worlds.distillation.parities import SparseParity
 

@@ -24,8 +24,8 @@ from sandlab.studies.distillation import (
     text,
 )
 from sandlab.studies.distillation._courses import Course
-from sandlab.studies.distillation._fused import fuse_attention
 from sandlab.studies.distillation.transformers import parity_transformer
+from sandlab.studies.distillation.transformers._fused import fuse_attention
 
 
 @pytest.fixture

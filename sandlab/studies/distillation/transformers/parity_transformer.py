@@ -40,8 +40,8 @@ from sandlab.lenses.distillation.attention_paths import PathAttention
 from sandlab.models.distillation.published import gpt2_parity
 from sandlab.studies.claims import Mean, Ratio
 from sandlab.studies.distillation import _shared as shared
-from sandlab.studies.distillation._fused import fuse_attention
 from sandlab.studies.distillation._shared import Curves
+from sandlab.studies.distillation.transformers._fused import fuse_attention
 from sandlab.studies.nulls import untrained
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.worlds.distillation.parities import SparseParity
