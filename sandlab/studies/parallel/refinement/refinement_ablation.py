@@ -18,7 +18,6 @@ prefer short answers: valid falls to 0.42. Weighed with the probability of the l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import compress
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -30,6 +29,7 @@ from sandlab.learning.parallel.refinement import RefinementLoss
 from sandlab.studies.claims import Mean
 from sandlab.studies.nulls import untrained
 from sandlab.studies.parallel import _shared as shared
+from sandlab.studies.parallel import translation
 from sandlab.studies.parallel._translation_runs import METRICS, judged
 from sandlab.studies.study import Lab, Rows, Study
 
@@ -56,32 +56,30 @@ class Settings:
     sentences: int = 400
 
 
-def settings(seeds: int, shares: tuple[float, ...], stages: tuple[int, ...], *, full: bool) -> Settings:
-    world = shared.FULL_WORLD if full else shared.QUICK_WORLD
+def settings(seeds: int, *, full: bool) -> Settings:
+    world = translation.FULL_WORLD if full else shared.QUICK_WORLD
     loss = RefinementLoss(world.vocab)
-    made = {"base": shared.refining(world, seeds, full=full)}
-    made |= {f"u = {u:g}": shared.refining(world, seeds, full=full, loss=replace(loss, keep=u)) for u in shares}
-    made |= {f"S = {s}": shared.refining(world, seeds, full=full, loss=replace(loss, stages=s)) for s in stages}
-    made["[MASK] noise"] = shared.refining(world, seeds, full=full, loss=replace(loss, noise="mask"))
-    made["distilled"] = shared.refining(world.distilled(), seeds, full=full)
-    made["no positional attention"] = shared.refining(world, seeds, full=full, placed=False)
+    made = {
+        "base": shared.refining(world, seeds, full=full),
+        "u = 0.8": shared.refining(world, seeds, full=full, loss=replace(loss, keep=0.8)),
+        "S = 1": shared.refining(world, seeds, full=full, loss=replace(loss, stages=1)),
+        "[MASK] noise": shared.refining(world, seeds, full=full, loss=replace(loss, noise="mask")),
+        "distilled": shared.refining(world.distilled(), seeds, full=full),
+        "no positional attention": shared.refining(world, seeds, full=full, placed=False),
+    }
+    if full:
+        made = {name: translation.smaller(each) for name, each in made.items() if name != "[MASK] noise"}
     return Settings(tuple(made), tuple(made.values()))
 
 
-QUICK = settings(3, (0.8,), (1,), full=False)
-FULL = settings(3, (0.8,), (1,), full=True)
-KEPT = tuple(name != "[MASK] noise" for name in FULL.names)
+QUICK = settings(3, full=False)
 study = Study(
     "parallel/refinement-ablation",
     title="Refinement wants heavily corrupted inputs and clear data",
     source=shared.SOURCE,
     at="§4.2.3",
     quick=QUICK,
-    full=replace(
-        FULL,
-        names=tuple(compress(FULL.names, KEPT)),
-        experiments=tuple(compress(FULL.experiments, KEPT)),
-    ),
+    full=settings(3, full=True),
     null=untrained(QUICK),
 )
 
