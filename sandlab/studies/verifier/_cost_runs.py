@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from sandlab.learning.experiment import Experiment, Training
 from sandlab.models.transformer import Transformer, TransformerConfig
 from sandlab.random import rng
 from sandlab.studies.study import Lab
+from sandlab.studies.verifier._cost_walks import Forest
 from sandlab.studies.verifier.codegen import _code_runs as code
 from sandlab.studies.verifier.dyck import _dyck_runs as dyck
 from sandlab.worlds.verifier.append_calls import FUNCTIONS, Calls
@@ -200,21 +202,48 @@ def decoders(budget: int, steps: int) -> dict[str, Decoder]:
 
 @dataclass(frozen=True)
 class Bench:
-    """A trained model on a task with its value function."""
+    """A trained model on a task with its value function; the prefixes that walks have read are shared."""
 
     task: Task
     model: Transformer
     value: TrainedValue
     seed: int
 
-    def run(self, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> tuple[Tensor, Run]:
+    @cached_property
+    def forest(self) -> Forest:
         generator = ModelGenerator(self.model)
-        guide = ValueFunction(generator, self.task.point, self.value.network, self.task.world.contains)
+        return Forest(generator, self._guide(generator), self.task.world.end_token)
+
+    def _guide(self, generator: ModelGenerator) -> ValueFunction:
+        return ValueFunction(generator, self.task.point, self.value.network, self.task.world.contains)
+
+    def run(self, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None) -> tuple[Tensor, Run]:
+        """Which prompts got a right string, and what was written and paid for."""
+        if isinstance(decoder, VGB | ValueGuided) and budget is not None:
+            return self.run_alone(decoder, prompts, stream, budget)
+        return self.run_together(decoder, prompts, stream, budget)
+
+    def run_alone(
+        self, decoder: VGB | ValueGuided, prompts: list[list[int]], stream: str, budget: int
+    ) -> tuple[Tensor, Run]:
+        """Strings that move by themselves: the same strings and costs as together, sooner."""
+        strings = self.forest.run(decoder, prompts, self.task.room(prompts), rng(self.seed, stream), budget)
+        right = torch.tensor([string.done and bool(string.at.value) for string in strings])
+        # Prompts that are the same are read once.
+        shared = len(strings) - len({tuple(prompt) for prompt in prompts})
+        paid = (sum(string.evaluations for string in strings) - shared) / len(strings)
+        asked = sum(string.asked for string in strings) / len(strings)
+        return right, Run([string.at.written() for string in strings], paid, asked)
+
+    def run_together(
+        self, decoder: Decoder, prompts: list[list[int]], stream: str, budget: int | None
+    ) -> tuple[Tensor, Run]:
+        generator = ModelGenerator(self.model)
         done = decoder.generate(
             generator,
             prompts,
             max_new=self.task.room(prompts),
-            verifier=guide,
+            verifier=self._guide(generator),
             eos=self.task.world.end_token,
             rng=rng(self.seed, stream),
             budget=budget,
