@@ -193,6 +193,7 @@ def test_claims_are_all_drawn_filtered_and_opened(page: Any, address: str) -> No
     page.wait_for_function("() => !document.querySelector('.more')")
     page.select_option("[aria-label=Chapter]", "markov")
     page.wait_for_selector("text=Run it now")  # a row comes back as it was
+    page.wait_for_function("() => location.hash.includes('chapter=markov')")  # quick changes are gathered
     page.reload()
     page.wait_for_function(f"() => document.querySelectorAll('article.claim').length === {every}")
     page.wait_for_selector("text=Run it now")
