@@ -3,7 +3,7 @@
 The chain of `reasoning/self-training` stops where its labels are wrong. Three variants from the same supervised models:
 five times the chains per stage, three times the updates per stage, and labels that are kept only where the teacher's
 least certain value had a probability of at least 0.99. The last is a stated variant, not the source's recipe. Full:
-stages of 3000 updates, of the 8000 of `reasoning/self-training` (factor 0.38), the longer ones of 9000.
+stages of 3000 updates, of the specification's 8000 (factor 0.38), the longer ones of 9000.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.nulls import untrained
 from sandlab.studies.reasoning import _shared as shared
 from sandlab.studies.reasoning.self_training import (
+    CYCLIC,
     DOUBLINGS,
     LONG,
     SHORT,
@@ -37,7 +38,7 @@ QUICK = Settings(
         Chain("more data", stages((10,), SHORT, 6000)),
         Chain("certain labels", stages((10,), SHORT, 2000, confidence=0.99)),
     ),
-    shared.QUICK.cyclic,
+    CYCLIC,
 )
 STAGE = replace(LONG, steps=3000)
 
