@@ -69,6 +69,8 @@ QUICK = Settings(
     CYCLIC,
 )
 DOUBLINGS = (10, 20, 40)
+BRIEF_START = shared.full_experiment("S5", seeds=shared.FULL_SEEDS[:5], training={"steps": 15_000})
+"""Where `reasoning/label-noise` and `reasoning/self-training-variants` start in full."""
 
 study = Study(
     "reasoning/self-training",
