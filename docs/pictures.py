@@ -22,7 +22,7 @@ LARGEST_DIAGRAM = 12
 def world_picture(world: Any) -> bytes | None:
     """Small automata as state diagrams; examples as coloured tokens and how uncertain the oracle is by position."""
     if isinstance(world, sl.worlds.Automaton) and world.states <= LARGEST_DIAGRAM:
-        return _svg(sl.worlds.draw_machine(world))
+        return svg(sl.worlds.draw_machine(world))
     batch = world.sample(EXAMPLES, rng=sl.rng(0))
     if batch.inputs.is_floating_point() or batch.inputs.ndim != 2:
         if batch.inputs.ndim == 3:  # a sequence of points
@@ -37,7 +37,7 @@ def world_picture(world: Any) -> bytes | None:
     if entropy is not None:
         axes[1].plot(np.arange(len(entropy)), entropy)
         axes[1].set(title="best prediction", xlabel="position", ylabel="mean uncertainty (nats)", ylim=(0, None))
-    return _svg(figure)
+    return svg(figure)
 
 
 def _entropy(world: Any) -> np.ndarray | None:
@@ -64,7 +64,7 @@ def _points(batch: Any) -> bytes:
     labels = batch.targets.flatten().numpy()[: len(values)] if batch.targets.numel() >= len(values) else None
     axis.scatter(values[:, 0], second, c=labels, cmap="cividis", s=18)
     axis.set(title="examples", xlabel="first coordinate", ylabel="second coordinate")
-    return _svg(figure)
+    return svg(figure)
 
 
 def _images(batch: Any) -> bytes | None:
@@ -79,7 +79,7 @@ def _images(batch: Any) -> bytes | None:
         axis.axis("off")
     axes[0].set_title("images", fontsize=9, loc="left")
     axes[shown].set_title("noise", fontsize=9, loc="left")
-    return _svg(figure)
+    return svg(figure)
 
 
 CIRCUITS: dict[str, Callable[[], tuple[Any, torch.Tensor]]] = {
@@ -189,7 +189,7 @@ def _computation(circuit: str) -> bytes:
     name, length = COMPUTATIONS[circuit]
     machine = sl.worlds.named_machine(name, length=length)
     word = machine.sample(1, rng=sl.rng(1)).inputs[0]
-    return _svg(sl.circuits.draw_computation(sl.get("circuits", circuit)(machine, length), machine, word))
+    return svg(sl.circuits.draw_computation(sl.get("circuits", circuit)(machine, length), machine, word))
 
 
 def _disentangled() -> Any:
@@ -306,7 +306,7 @@ def _map(name: str) -> bytes:
     values, x, y, title = MAPS[name]
     figure, (axis,) = figures.new(width=5.2, height=2.6)
     figures.heatmap(axis, values().numpy(), x=x, y=y, title=title)
-    return _svg(figure)
+    return svg(figure)
 
 
 def circuit_picture(name: str) -> bytes | None:
@@ -314,7 +314,7 @@ def circuit_picture(name: str) -> bytes | None:
     if name in COMPUTATIONS:
         return _computation(name)
     if name in FIGURES:
-        return _svg(FIGURES[name]())
+        return svg(FIGURES[name]())
     if name in MAPS:
         return _map(name)
     if name not in CIRCUITS:
@@ -337,10 +337,10 @@ def circuit_picture(name: str) -> bytes | None:
         axis.title.set_fontsize(9)
     for axis in axes[len(panels) :]:
         axis.remove()
-    return _svg(figure)
+    return svg(figure)
 
 
-def _svg(figure: Any) -> bytes:
+def svg(figure: Any) -> bytes:
     buffer = io.BytesIO()
     with figures.style():
         figure.savefig(buffer, format="svg", metadata={"Date": None})

@@ -12,6 +12,7 @@ from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
 from formulas import subscripts
 from hmm_pictures import ORBIT, orbit_film
 from learning_films import FILMS as LEARNING
+from lens_pictures import lens_picture
 from parallel_films import FILMS as PARALLEL
 from pictures import circuit_picture, world_picture
 from snippets import snippet
@@ -161,7 +162,7 @@ def examples(thing: Any, number: int, width: int = 100) -> list[str]:
 
 
 def pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
-    """What can be drawn of a world, a circuit or a decoder without being told how: file name → caption, content."""
+    """What can be drawn of a world, a circuit, a decoder or a lens: file name → caption, content."""
     if kind == "decoders":
         film = decoder_film(name)
         moving = {} if film is None else {f"{name}-film.gif": (FILM, film[0]), f"{name}-film.svg": ("", film[1])}
@@ -177,6 +178,8 @@ def pictures(kind: str, name: str, thing: Any) -> dict[str, tuple[str, bytes]]:
 def _picture(kind: str, name: str, thing: Any) -> bytes | None:
     if kind == "circuits":
         return circuit_picture(name)
+    if kind == "lenses":
+        return lens_picture(name)
     if kind != "worlds" or not inspect.isclass(thing):
         return None
     try:

@@ -33,3 +33,12 @@ def test_every_world_can_be_drawn(name):
 def test_every_world_is_drawn(pictures, name):
     drawn = pictures.world_picture(sl.get("worlds", name)())
     assert drawn.startswith(b"<?xml") and len(drawn) < 300_000
+
+
+LENSES = [name for name in sl.names("lenses") if ".reasoning." in sl.get("lenses", name).__module__]
+
+
+@pytest.mark.parametrize("name", LENSES)
+def test_every_lens_on_chains_of_thought_is_drawn(docs, name):
+    drawn = docs("lens_pictures").lens_picture(name)
+    assert drawn.startswith(b"<?xml") and len(drawn) < 300_000

@@ -4,7 +4,7 @@ The source argues that length generalisation works because retrieval is by conte
 it; it gives no data. The cyclic task with no positions, learned ones, rotary ones and ALiBi, tested on longer chains;
 learned positions beyond the training length were never trained. Below: the model without positions on chains of
 length 10 with clauses about another chain added to the text (context rot): accuracy, and the attention ε that misses
-the two needed clauses.
+the two needed clauses. Full: five seeds and 15 000 steps (of eight and 40 000 first planned, factors 0.63 and 0.38).
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ study = Study(
     source=shared.SOURCE,
     at="section 8",
     quick=QUICK,
-    full=Settings(tuple(shared.full_experiment("C6", positions=kind) for kind in KINDS)),
+    full=Settings(
+        tuple(
+            shared.full_experiment("C6", seeds=shared.FULL_SEEDS[:5], training={"steps": 15_000}, positions=kind)
+            for kind in KINDS
+        )
+    ),
     null=untrained(QUICK),
 )
 
@@ -95,7 +100,7 @@ def clauses_wear_attention_out(results: Results) -> np.ndarray:
 
 
 @study.figure
-def lengths(results: Results) -> Figure:
+def by_length(results: Results) -> Figure:
     figure, axes = figures.new(columns=3, title="Accuracy by position encoding; unrelated clauses at chain length 10")
     shared.draw_lengths(
         axes[0], {kind: runs.final["all steps"] for kind, runs in results.runs.items()}, results.lengths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -84,12 +85,22 @@ class CircuitEvaluation(ClauseWorld):
         self, kinds: Int[Tensor, "n gate"], wires: Int[Tensor, "n gate wire"], bits: Int[Tensor, "n bit"]
     ) -> Int[Tensor, "n node"]:
         """The value of every node; gates one after another, all examples at once."""
-        table = torch.tensor(list(GATES.values()), device=bits.device)
+        table = self._table(bits.device)
         values = torch.cat([bits, torch.zeros_like(kinds)], 1)
         for gate in range(self.gates):
             first, second = values.gather(1, wires[:, gate]).unbind(1)
-            values[:, self.inputs + gate] = table[kinds[:, gate], 2 * first + second]
+            values[:, self.inputs + gate] = table[kinds[:, gate], torch.add(second, first, alpha=2)]
         return values
+
+    def _table(self, device: torch.device) -> Int[Tensor, "kind case"]:
+        """The gates' values on a device, sent there once: sampling then never waits for the host."""
+        if device not in self._tables:
+            self._tables[device] = torch.tensor(list(GATES.values()), device=device)
+        return self._tables[device]
+
+    @cached_property
+    def _tables(self) -> dict[torch.device, Tensor]:
+        return {}
 
     def compose(
         self, kinds: Int[Tensor, "n gate"], wires: Int[Tensor, "n gate wire"], values: Int[Tensor, "n node"]
@@ -111,7 +122,7 @@ class CircuitEvaluation(ClauseWorld):
             return self.batch(clauses, targets, torch.ones_like(targets, dtype=torch.bool), {"values": values})
         asked = self.clause(n, 1, device, slot4=node[-1:], slot5=torch.full((n, 1), self.question, device=device))
         targets = written[:, -1:, 3:]
-        mask = torch.tensor([False, True], device=device).expand(n, 1, 2)
+        mask = torch.arange(2, device=device).bool().expand(n, 1, 2)
         return self.batch(torch.cat([gates, written[:, : self.inputs], asked], 1), targets, mask, {"values": values})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example target vocab"]:

@@ -105,7 +105,7 @@ class GraphConnectivity(ClauseWorld):
         answer = self.clause(n, 1, device, slot4=asked, slot5=said)
         truth = {"linked": linked, "walk": walk, "target": target}
         if not self.thought:
-            mask = torch.tensor([False, True], device=device).expand(n, 1, 2)
+            mask = torch.arange(2, device=device).bool().expand(n, 1, 2)
             return self.batch(torch.cat([edges, question], 1), answer[..., 3:], mask, truth)
         steps = self.clause(n, walk.shape[1] - 1, device, slot2=asked, slot4=walk[:, 1:], slot5=go)
         targets = torch.cat([steps, answer], 1)[..., 3:]
@@ -200,7 +200,7 @@ class MultiHopReasoning(ClauseWorld):
         clauses = self.clause(n, shown, chain.device, slot4=chain[:, :shown], slot5=mark[:, :shown])
         answers = chain[:, 1:] if self.thought else chain[:, -1:]
         targets = torch.stack([answers, mark[:, :shown]], -1)
-        mask = torch.tensor([True, False], device=chain.device).expand(targets.shape)
+        mask = (torch.arange(2, device=chain.device) == 0).expand(targets.shape)
         return self.batch(torch.cat([premises, clauses], 1), targets, mask, {"chain": chain})
 
     def oracle(self, batch: Batch) -> Float[Tensor, "example target vocab"]:

@@ -73,6 +73,8 @@ def test_the_threshold_loss_of_length_two_leaves_attention_inside_the_proven_ran
     left = float(descent.left_over()[-1])
     assert descent.reached and 4 * first / 3 <= left <= 2.52 * first and left == pytest.approx(0.2637, abs=1e-3)
     assert float(descent.gap()[-1]) <= first
+    # The lower bound of Lemma E.34, −gap ≤ ε/2 − c₂, is asymptotic: at d = 200 it does not hold.
+    assert -float(descent.gap()[-1]) > left / 2 - math.log(200) / (4 * model.clip)
 
 
 def down_to(model: ReducedLego, length: int, start: tuple[float, float], level: float):

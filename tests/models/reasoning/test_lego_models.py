@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -113,6 +114,21 @@ def test_the_theory_transformer_starts_with_uniform_attention_and_clips():
     model = LegoTheoryTransformer(vocab=WORLD.vocab, neurons=3, clip=0.01, init_std=1.0).double()
     logits = model(WORLD.sample(2, rng=rng(0)).inputs)
     assert logits.shape == (2, 50, WORLD.vocab) and float(logits.detach().max()) == pytest.approx(0.01)
+
+
+def test_the_asymptotic_initialisation_is_not_small_at_laptop_size():
+    world = Lego("C6", variables=187, length=1)
+    assert world.vocab == 200
+    z = clause_vectors(world.sample(50, rng=rng(0)).inputs, 200, torch.float64)
+    for std, bias, threshold in ((None, None, 0.1), (0.02, 0.05, 1.0)):
+        with seeded(0):
+            model = LegoTheoryTransformer(vocab=200, neurons=2, threshold=threshold, init_std=std, bias=bias).double()
+        inner = model.neurons(z.mean(1)).detach()
+        linear, active = (float((inner > level).double().mean()) for level in (threshold, 0.0))
+        if std is None:  # μ = σ_0 log d lies above ϱ: nearly every neuron is linear from the start
+            assert float(model.bias) == pytest.approx(200**-0.5 * math.log(200)) and linear > 0.99
+        else:
+            assert linear == 0.0 and active > 0.97
 
 
 def test_block_sparse_scores_are_those_of_the_whole_matrix():

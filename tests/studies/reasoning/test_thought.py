@@ -28,8 +28,9 @@ def test_claims_about_circuits() -> None:
 
 def test_claims_about_connectivity() -> None:
     def results(first: float, last: float, walked: float, exact: float, shallow: float) -> connectivity_depth.Results:
-        sizes = {4: exact, 8: exact, 12: exact}, {4: shallow, 8: shallow, 12: shallow}
-        return connectivity_depth.Results((1, 2, 3), [runs(first), runs(0.8), runs(last)], runs(walked), *sizes)
+        right = {8: exact, 10: exact, 12: exact}, {8: shallow, 10: shallow, 12: shallow}
+        trained = [[runs(1.0)] * 3, [runs(first), runs(0.8), runs(last)]]
+        return connectivity_depth.Results((4, 8), (1, 2, 3), trained, [runs(1.0), runs(walked)], *right)
 
     check(connectivity_depth.study, results(0.5, 0.97, 0.9, 1.0, 0.5), results(0.5, 0.5, 0.3, 0.6, 1.0))
 
@@ -37,9 +38,17 @@ def test_claims_about_connectivity() -> None:
 def test_small_runs_measure_and_draw() -> None:
     cases = [
         (circuits_with_thought.study, circuits_with_thought.settings((2, 3), 3, (0, 1), 3, 2, batch_size=4)),
-        (connectivity_depth.study, connectivity_depth.settings(4, (1, 2), 3, (0, 1), (4,), batch_size=4)),
+        (connectivity_depth.study, connectivity_depth.settings((4, 6), (1, 2), 3, (0, 1), (4,), batch_size=4)),
     ]
     for study, settings in cases:
         outcome = study.run(settings, LAB, "quick")
         due = {claim.id for claim in study.due("quick")}
         assert {finding.claim for finding in outcome.findings} | set(outcome.unmeasured) == due and outcome.figures
+
+
+def test_one_squaring_less_misses_the_longest_path_and_one_more_finds_it() -> None:
+    for vertices in range(8, 66, 2):
+        edges, squarings = vertices // 2 - 1, connectivity_depth.too_few(vertices)
+        assert 2**squarings < edges <= 2 ** (squarings + 1)
+    assert connectivity_depth.squaring_accuracy(connectivity_depth.SquaringJob(10, 1)) < 0.9
+    assert connectivity_depth.squaring_accuracy(connectivity_depth.SquaringJob(10, 2)) == 1.0
