@@ -17,7 +17,7 @@ The null shuffles the path: no law learns the kernel, and the order is lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ class Settings:
     """
 
     time: float = 10_000.0
-    seeds: int = 320
+    seeds: int = 48
     means: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0, 4.0)
     sds: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
     map_seeds: int = 5
@@ -118,7 +118,7 @@ class Results:
         return np.median(self.kl[:, : groups * GROUP].reshape(len(self.kl), groups, GROUP), -1)
 
 
-QUICK = Settings()
+QUICK = Settings(seeds=320)
 study = Study(
     "diffusions/contrast-choice",
     title="Kernels are learnt best from negatives that resemble positives; the loss misleads",
@@ -134,7 +134,7 @@ study = Study(
         hidden=(256, 256, 256),
         training=Training(steps=1200, batch_size=8192, lr=1e-3, precision="tf32"),
     ),
-    null=replace(QUICK, seeds=48, shuffled=True),
+    null=Settings(shuffled=True),
 )
 
 
