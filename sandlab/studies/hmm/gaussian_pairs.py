@@ -5,7 +5,12 @@ the truth, for x₂|x₁ as for the two-token tasks; others end in local minima.
 whose fits of x₂|x₁ reach loss 0 anywhere. (b) The same regression on sampled pairs, started near the truth: the error
 falls like n^(−1/2). (c) The error for centres of other lengths c, known to the fit.
 
-Full fits d = 16, k = 8 to streamed pairs by Adam. The null takes no step.
+Chosen after a look at results: that Adam on parts of a stored sample comes before least squares on all of it. One of
+ten fits to 10⁵ pairs had left the neighbourhood of the truth for a local minimum, and the ratio of errors came out as
+1.6 with an interval from 0.6 to 3.8. So were the numbers of starts and seeds in quick (40 and 20; 24 and 10 had left
+16 and 12 good fits, all right, too few for a verdict). What is asked was not changed.
+
+Full has the specification's d = 16, k = 8 and 10⁸ pairs, streamed and fitted by Adam. The null takes no step.
 """
 
 from __future__ import annotations
@@ -23,12 +28,15 @@ from sandlab.random import rng
 from sandlab.studies.claims import NotMeasured, Ratio, Share
 from sandlab.studies.hmm import _shared as shared
 from sandlab.studies.study import Lab, Rows, Study
+from sandlab.worlds.base import Batch
 from sandlab.worlds.hmm.instances import make_ghmm, random_ghmm
 from sandlab.worlds.hmm.masked import MaskedPrediction
 from sandlab.worlds.hmm.models import HMM, GaussianHMM
 
 TASKS = ("2|1", "2x3|1", "1x3|2")
 GOOD = 1e-12
+PART, FIRST_STEPS = 2000, 200
+"""Pairs of a part of a stored sample, and how many such parts Adam sees before all pairs are fitted at once."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,11 @@ class Settings:
     stream_steps   batches of 10⁵ pairs at the largest size, by Adam (0: least squares on a stored sample)
     """
 
-    starts: int = 24
+    starts: int = 40
     points: int = 300
     evaluations: int = 150
     sizes: tuple[int, ...] = (10_000, 100_000)
-    seeds: int = 10
+    seeds: int = 20
     norms: tuple[float, ...] = (0.5, 1.0, 2.0)
     norm_seeds: int = 3
     d: int = 3
@@ -88,7 +96,9 @@ study = Study(
     source=shared.SOURCE,
     at="Theorem 5",
     quick=QUICK,
-    full=Settings(sizes=(10**7, 10**8), seeds=5, norms=(0.5, 1.0, 2.0, 4.0), d=16, k=8, stream_steps=1000),
+    full=Settings(
+        sizes=(10**7, 10**8), seeds=5, norms=(0.5, 1.0, 2.0, 4.0), norm_seeds=2, d=16, k=8, stream_steps=1000
+    ),
     null=replace(QUICK, evaluations=0),
 )
 
@@ -117,11 +127,16 @@ def exact_fits(job: Fit) -> np.ndarray:
     return np.array([[each.loss, parameter_error(truth, each.model.means, each.model.T).largest] for each in found])
 
 
+def parameters(ghmm: GaussianHMM, norm: float) -> np.ndarray:
+    """What the fit starts from: the centres, scaled to length 1, and the logarithms of T."""
+    return np.concatenate([(ghmm.M / norm).ravel(), np.log(np.maximum(ghmm.T, 1e-3)).ravel()])
+
+
 def sampled_fit(job: Sample) -> np.ndarray:
     """Frobenius errors of M and T of the regression of x₂ on x₁, started near the truth (sd 0.3)."""
     settings, draw = job.settings, np.random.default_rng(job.seed)
     ghmm, d, k = model(settings, job.norm), settings.d, settings.k
-    near = np.concatenate([(ghmm.M / job.norm).ravel(), np.log(np.maximum(ghmm.T, 1e-3)).ravel()])
+    near = parameters(ghmm, job.norm)
     start = near + draw.normal(scale=0.3, size=len(near))
     world, generator = MaskedPrediction(ghmm, "2|1"), rng(job.seed, "pairs", job.size, device=job.device)
     if settings.stream_steps:
@@ -133,21 +148,35 @@ def sampled_fit(job: Sample) -> np.ndarray:
 
         fitted = fit_parametric_stream("2|1", batch, d, k, start=start, norm=job.norm, steps=settings.stream_steps)
     else:
-        pairs = world.sample(job.size, rng=generator)
-        (one,) = fit_parametric(
-            ("2|1",),
-            pairs.targets.double().flatten().cpu().numpy(),
-            d,
-            k,
-            starts=start[None],
-            probes=pairs.inputs.double().cpu().numpy(),
-            norm=job.norm,
-            evaluations=min(settings.evaluations, 30),
-        )
-        assert isinstance(one.model, GaussianHMM)
-        fitted = one.model
+        fitted = stored_fit(job, world.sample(job.size, rng=generator), start)
     error = parameter_error(ghmm, fitted.M, fitted.T)
     return np.array([error.means_frobenius, error.transitions_frobenius])
+
+
+def stored_fit(job: Sample, pairs: Batch, start: np.ndarray) -> GaussianHMM:
+    """Least squares on a stored sample: Adam on random parts of it stays near its start, then all pairs at once."""
+    settings, draw = job.settings, np.random.default_rng(job.seed)
+    d, k, x, targets = settings.d, settings.k, pairs.inputs.double().cpu(), pairs.targets.double().cpu()
+
+    def part() -> tuple[torch.Tensor, torch.Tensor]:
+        chosen = torch.from_numpy(draw.integers(len(x), size=PART))
+        return x[chosen], targets[chosen]
+
+    if settings.evaluations:
+        near = fit_parametric_stream("2|1", part, d, k, start=start, norm=job.norm, steps=FIRST_STEPS)
+        start = parameters(near, job.norm)
+    (one,) = fit_parametric(
+        ("2|1",),
+        targets.flatten().numpy(),
+        d,
+        k,
+        starts=start[None],
+        probes=x.numpy(),
+        norm=job.norm,
+        evaluations=min(settings.evaluations, 30),
+    )
+    assert isinstance(one.model, GaussianHMM)
+    return one.model
 
 
 @study.collect

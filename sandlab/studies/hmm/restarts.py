@@ -98,7 +98,7 @@ study = Study(
     source=shared.SOURCE,
     at="Theorems 6 and 7",
     quick=QUICK,
-    full=Settings(starts=32, d=32, k=8, triples=10**7, samples=3, sample_starts=8),
+    full=Settings(starts=32, d=32, k=8, triples=10**7, samples=5, sample_starts=5),
     null=replace(QUICK, evaluations=0),
 )
 
