@@ -32,7 +32,7 @@ from torch import Tensor
 
 from sandlab import figures
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore, keep_weights, without_weights
-from sandlab.learning.distillation.lesson_plans import NT, OneShot, TwoShot
+from sandlab.learning.distillation.lesson_plans import NT, LessonPlan, OneShot, TwoShot
 from sandlab.learning.distillation.lessons import Lesson, distil
 from sandlab.learning.distillation.phases import accuracy_phases, mid_transition
 from sandlab.learning.experiment import Experiment, Runs, Snapshot, Training
@@ -167,23 +167,21 @@ class Results:
 def collect(settings: Settings, lab: Lab) -> Results:
     runs = lab.train(settings.teacher, label="teachers")
     store = CheckpointStore.of(runs, settings.teacher.model)
-    labels = lab.train(settings.student, label="labels")
     steps, accuracy = runs.eval_steps, runs.metrics["accuracy"]
     final = store.final - store.final % settings.spacing
-    plans = {
+    plans: dict[str, tuple[LessonPlan | tuple[LessonPlan, ...] | None, float]] = {
+        "labels": (None, 0.0),
         "one-shot, τ = 1": (OneShot(store.final), 1.0),
         "progressive": (NT(final // settings.spacing, settings.spacing, final), 1e-4),
     }
     phases = [accuracy_phases(steps, row) for row in accuracy]
-    # One schedule for all seeds, whose transitions differ: the median of the middles.
-    middles = [mid_transition(store.saved_steps, each) for each in phases if each.middle > 0]
-    middles = middles or [store.nearest(final / 2)]
-    middle = store.nearest(float(np.median(middles)))
-    for tau in settings.temperatures:
-        plans[f"two-shot, τ = {tau:g}"] = (TwoShot((middle,), settings.first, store.final), tau)
+    # Each seed's own transition; a teacher without one is asked half-way.
+    middles = [mid_transition(store.saved_steps, p) if p.middle > 0 else store.nearest(final / 2) for p in phases]
+    two_shot = tuple(TwoShot((middle,), settings.first, store.final) for middle in middles)
+    plans |= {f"two-shot, τ = {tau:g}": (two_shot, tau) for tau in settings.temperatures}
     lessons = [Lesson(settings.teacher, settings.student, plan, tau) for plan, tau in plans.values()]
     found = distil(lab, lessons, [store] * len(lessons))
-    students = {"labels": labels, **dict(zip(plans, found))}
+    students = dict(zip(plans, found))
     world = settings.teacher.world
     assert isinstance(world, SparseParity)
     return Results(
