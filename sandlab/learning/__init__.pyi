@@ -26,9 +26,11 @@ from sandlab.learning.distillation.lessons import HingeMix as HingeMix
 from sandlab.learning.distillation.lessons import LabelCache as LabelCache
 from sandlab.learning.distillation.lessons import Lesson as Lesson
 from sandlab.learning.distillation.lessons import TaughtWorld as TaughtWorld
+from sandlab.learning.distillation.lessons import Together as Together
 from sandlab.learning.distillation.lessons import distil as distil
 from sandlab.learning.distillation.lessons import distillation_loss as distillation_loss
 from sandlab.learning.distillation.lessons import learn as learn
+from sandlab.learning.distillation.lessons import learn_together as learn_together
 from sandlab.learning.distillation.perceptrons import Drill as Drill
 from sandlab.learning.distillation.perceptrons import DrillRuns as DrillRuns
 from sandlab.learning.distillation.perceptrons import PerceptronStack as PerceptronStack
@@ -347,6 +349,7 @@ __all__ = [
     "TeacherForcing",
     "TheoryStage",
     "TheoryWeights",
+    "Together",
     "TokenMatching",
     "TopicStage",
     "TorchOptimizer",
@@ -409,6 +412,7 @@ __all__ = [
     "kruskal_rank",
     "label_chains",
     "learn",
+    "learn_together",
     "log_mean_exp",
     "loss_phases",
     "majority_coefficient",

@@ -2,12 +2,12 @@
 
 teachers = lab.train(replace(experiment, probes=(keep_weights,)))
 store = CheckpointStore.of(teachers, experiment.model)
-runs = distil(lab.map, Lesson(experiment, student, NT(8, 1000, 8000), tau=1e-4), store)
+(runs,) = distil(lab, [Lesson(experiment, student, NT(8, 1000, 8000), tau=1e-4)], [store])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,17 @@ from sandlab.learning.experiment import Experiment, Members, Runs, join, member_
 from sandlab.learning.objectives import Objective, member_loss
 from sandlab.worlds.base import Batch, World
 
-__all__ = ["HingeMix", "LabelCache", "Lesson", "TaughtWorld", "distil", "distillation_loss", "learn"]
+__all__ = [
+    "HingeMix",
+    "LabelCache",
+    "Lesson",
+    "TaughtWorld",
+    "Together",
+    "distil",
+    "distillation_loss",
+    "learn",
+    "learn_together",
+]
 
 
 @dataclass
@@ -97,47 +107,184 @@ class TaughtWorld(World):
         return self.world.oracle(batch)
 
 
+class _Staff:
+    """The teachers of a store at the checkpoints that are in use; the others are let go."""
+
+    def __init__(self, store: CheckpointStore, device: torch.device) -> None:
+        self.store, self.device = store, device
+        self.present: dict[int, Teachers] = {}
+
+    def logits(self, checkpoints: set[int], batch: Batch) -> dict[int, Tensor]:
+        """Of every checkpoint, what the teachers say at the positions that have targets; each is asked once."""
+        fresh = {c: Teachers(self.store.only((c,)), self.device) for c in checkpoints - set(self.present)}
+        self.present = {c: each for c, each in (self.present | fresh).items() if c in checkpoints}
+        inputs = batch.inputs.unflatten(0, (len(self.store.seeds), -1))
+        asked = {c: each.logits(c, inputs).flatten(0, 1) for c, each in self.present.items()}
+        return {c: logits[..., -batch.mask.shape[-1] :, :].float() for c, logits in asked.items()}
+
+
+@dataclass(frozen=True)
+class _SharedStage(World):
+    """The world of one step of a `_SharedWorld`: of each plan, the checkpoint of every seed (None: the true labels)."""
+
+    world: World
+    staff: _Staff
+    checkpoints: tuple[tuple[int | None, ...], ...]
+    taus: tuple[float, ...]
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        copies = len(self.checkpoints)
+        batch = self.world.sample(n // copies, rng=rng)
+
+        def copied(value: Tensor) -> Tensor:
+            return value.repeat(copies, *[1] * (value.ndim - 1))
+
+        truth = {name: copied(value) for name, value in batch.truth.items()}
+        return Batch(copied(batch.inputs), self._targets(batch), copied(batch.mask), truth)
+
+    def _targets(self, batch: Batch) -> Tensor:
+        """Labels of all copies of the batch: distributions, or classes when nobody is taught."""
+        found = self.staff.logits({each for row in self.checkpoints for each in row if each is not None}, batch)
+        if not found:
+            return torch.cat([batch.targets] * len(self.checkpoints))
+        classes = next(iter(found.values())).shape[-1]
+
+        def labels(checkpoint: int | None, tau: float) -> Tensor:
+            if checkpoint is None:
+                return F.one_hot(batch.targets, classes).float()
+            return soften(found[checkpoint], tau)
+
+        parts = []
+        for row, tau in zip(self.checkpoints, self.taus):
+            known = {checkpoint: labels(checkpoint, tau).chunk(len(row)) for checkpoint in set(row)}
+            parts += [known[checkpoint][seed] for seed, checkpoint in enumerate(row)]
+        return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class _SharedWorld(World):
+    """The same examples for the students of several plans, labelled for each as its plan says."""
+
+    world: World
+    staff: _Staff
+    plans: tuple[tuple[LessonPlan | None, ...], ...]
+    taus: tuple[float, ...]
+
+    def at(self, step: int) -> World:
+        chosen = tuple(tuple(None if plan is None else plan.checkpoint(step) for plan in row) for row in self.plans)
+        return _SharedStage(self.world.at(step), self.staff, chosen, self.taus)
+
+    def sample(self, n: int, *, rng: torch.Generator) -> Batch:
+        return self.world.sample(n, rng=rng)
+
+
 @dataclass(frozen=True)
 class Lesson:
     """One student's distillation: a config that says everything, so that its result can be kept.
 
     teacher    the experiment whose checkpoints teach (it names them; they are given to the job)
     student    the student's experiment: model, training, seeds as many as the teacher's
-    plan, tau  which checkpoint when, and the temperature of its predictions
+    plan, tau  which checkpoint when (None: the true labels), one plan for all or one for each seed, and the
+               temperature of its predictions
     seeds      which of the students this job trains; device
     """
 
     teacher: Experiment
     student: Experiment
-    plan: LessonPlan
+    plan: LessonPlan | tuple[LessonPlan, ...] | None
     tau: float = 1e-4
     seeds: tuple[int, ...] = ()
     device: str = "cpu"
     weights: bool = False
 
+    def __post_init__(self) -> None:
+        number("tau", self.tau, low=0.0)
+        if isinstance(self.plan, tuple):
+            count = len(self.student.seed_list)
+            require(len(self.plan) == count, "plan", f"{len(self.plan)} plans", f"one for each of {count} seeds")
+
+    def plan_of(self, seed: int) -> LessonPlan | None:
+        """The plan of one student."""
+        return self.plan[self.student.seed_list.index(seed)] if isinstance(self.plan, tuple) else self.plan
+
+
+@dataclass(frozen=True)
+class Together:
+    """Lessons that differ in plan and temperature alone: one population, whose members see the same examples."""
+
+    lessons: tuple[Lesson, ...]
+
 
 def learn(lesson: Lesson, store: CheckpointStore) -> Runs:
-    """The job: train the students of a lesson on the predictions of their teachers, seed by seed."""
-    places = [store.seeds.index(seed) for seed in lesson.seeds]
-    own = replace(store, seeds=lesson.seeds, weights={name: value[places] for name, value in store.weights.items()})
-    used = [step for step in store.saved_steps if step in lesson.plan.checkpoints(lesson.student.training.steps)]
-    teachers = Teachers(own.only(used), torch.device(lesson.device))
-    world = TaughtWorld(lesson.student.world, teachers, lesson.plan, lesson.tau)
-    student = replace(lesson.student, world=world)
-    return train_members(Members(student, lesson.seeds, lesson.device, lesson.weights))
+    """Train the students of a lesson on the predictions of their teachers, seed by seed."""
+    return learn_together(Together((lesson,)), store)
+
+
+def learn_together(what: Together, store: CheckpointStore) -> Runs:
+    """The job: all students of the first lesson, then those of the second, … as one population.
+
+    What teachers say about an example is computed once for all students who are taught by the same checkpoint.
+    """
+    first = what.lessons[0]
+    places = [store.seeds.index(seed) for seed in first.seeds]
+    own = replace(store, seeds=first.seeds, weights={name: value[places] for name, value in store.weights.items()})
+    plans = tuple(tuple(each.plan_of(seed) for seed in first.seeds) for each in what.lessons)
+    taus = tuple(each.tau for each in what.lessons)
+    world = _SharedWorld(first.student.world, _Staff(own, torch.device(first.device)), plans, taus)
+    student = replace(first.student, world=world)
+    return train_members(Members(student, first.seeds * len(plans), first.device, first.weights))
 
 
 def distil(lab: Any, lessons: Sequence[Lesson], stores: Sequence[CheckpointStore], *, label: str = "") -> list[Runs]:
-    """Train the students of several lessons in a laboratory: a job per seed on a CPU, all seeds at once on a GPU."""
-    configs, given, sizes = [], [], []
-    for lesson, store in zip(lessons, stores):
+    """Train the students of several lessons in a laboratory: a job per seed on a CPU, all seeds at once on a GPU.
+
+    Lessons that differ in plan and temperature alone share a job.
+    """
+    groups = _alike(lessons, stores)
+    configs, given = [], []
+    for group in groups:
+        lesson, store = lessons[group[0]], stores[group[0]]
         require(lesson.student.seed_list == store.seeds, "seeds", lesson.student.seeds, f"the teachers', {store.seeds}")
-        groups = member_groups(lesson.student, lab.device)
-        configs += [replace(lesson, seeds=seeds, device=lab.device) for seeds in groups]
-        given += [store] * len(groups)
-        sizes.append(len(groups))
-    parts = iter(lab.map(learn, configs, given=given, label=label or "students"))
-    return [join([next(parts) for _ in range(size)]) for size in sizes]
+        for seeds in member_groups(lesson.student, lab.device):
+            members = [replace(lessons[index], seeds=seeds, device=lab.device) for index in group]
+            configs.append(Together(tuple(members)))
+            given.append(store)
+    parts = iter(lab.map(learn_together, configs, given=given, label=label or "students"))
+    found: dict[int, Runs] = {}
+    for group in groups:
+        jobs = [next(parts) for _ in member_groups(lessons[group[0]].student, lab.device)]
+        for place, index in enumerate(group):
+            found[index] = join([_members(job, place, len(group)) for job in jobs])
+    return [found[index] for index in range(len(lessons))]
+
+
+def _alike(lessons: Sequence[Lesson], stores: Sequence[CheckpointStore]) -> list[list[int]]:
+    """Places of the lessons that differ in plan and temperature alone, group by group."""
+    bare = [replace(lesson, plan=None, tau=0.0) for lesson in lessons]
+    groups: list[list[int]] = []
+    for index in range(len(lessons)):
+        for group in groups:
+            if stores[group[0]] is stores[index] and bare[group[0]] == bare[index]:
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    return groups
+
+
+def _members(runs: Runs, place: int, parts: int) -> Runs:
+    """One of several equal parts of the members."""
+    size = len(runs.seeds) // parts
+    rows = slice(place * size, (place + 1) * size)
+
+    def chosen(value: Any) -> Any:
+        return {name: chosen(each) for name, each in value.items()} if isinstance(value, Mapping) else value[rows]
+
+    weights = None if runs.weights is None else chosen(runs.weights)
+    return replace(
+        runs, seeds=runs.seeds[rows], loss=runs.loss[rows], metrics=chosen(runs.metrics), final=chosen(runs.final),
+        weights=weights,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -92,10 +92,12 @@ class Course:
     teacher_budgets: tuple[int, ...] = ()
     tau: float = 1e-4
 
-    def plan(self, method: str, final: int, budget: int) -> tuple[LessonPlan, float]:
-        """Plan and temperature of a method."""
+    def plan(self, method: str, final: int, budget: int) -> tuple[LessonPlan | None, float]:
+        """Plan (None: the labels) and temperature of a method."""
         total = self.teacher.training.steps
         among = equally_spaced(total, self.shots)
+        if method == "labels":
+            return None, self.tau
         if method in ("one-shot", "one-shot, τ = 1"):
             return OneShot(final), 1.0 if method.endswith("1") else self.tau
         if method in ("progressive", "progressive, τ = 1"):
@@ -146,16 +148,9 @@ def teach(course: Course, lab: Lab) -> Taught:
     # Final probes are long: only the largest budget's students are probed.
     bare = {budget: replace(each, final=()) for budget, each in students.items() if budget != course.budgets[-1]}
     students |= bare
-    found = _labels(course, lab, students) if "labels" in course.methods else {}
     keys, lessons = _lessons(course, teacher, store, students)
-    taught = distil(lab, lessons, [store] * len(lessons), label=f"{course.name}: students")
-    found |= dict(zip(keys, taught))
-    return _collected(course, without_weights(runs), found, _bigger(course, lab))
-
-
-def _labels(course: Course, lab: Lab, students: Mapping[int, Experiment]) -> dict[Any, Runs]:
-    trained = lab.train([students[budget] for budget in course.budgets], label=f"{course.name}: labels")
-    return {("labels", budget): each for budget, each in zip(course.budgets, trained)}
+    found = dict(zip(keys, distil(lab, lessons, [store] * len(lessons), label=f"{course.name}: students")))
+    return _collected(course, without_weights(runs), found, _bigger(course, lab, runs))
 
 
 def _lessons(
@@ -164,7 +159,7 @@ def _lessons(
     keys: list[Any] = []
     lessons: list[Lesson] = []
     for method in course.methods:
-        for budget in course.budgets if method != "labels" else ():
+        for budget in course.budgets:
             plan, tau = course.plan(method, store.final, budget)
             keys.append((method, budget))
             lessons.append(Lesson(teacher, students[budget], plan, tau))
@@ -176,11 +171,13 @@ def _lessons(
     return keys, lessons
 
 
-def _bigger(course: Course, lab: Lab) -> list[Runs]:
-    if not course.teacher_budgets:
-        return []
-    bare = replace(course.teacher, probes=(), final=())
-    return lab.train([for_steps(bare, budget) for budget in course.teacher_budgets], label=f"{course.name}: large")
+def _bigger(course: Course, lab: Lab, runs: Runs) -> list[Runs]:
+    """The teacher's size on the labels at each of its budgets; at the teacher's own, these are the teachers."""
+    bare, own = replace(course.teacher, probes=(), final=()), course.teacher.training.steps
+    others = [budget for budget in course.teacher_budgets if budget != own]
+    trained = lab.train([for_steps(bare, budget) for budget in others], label=f"{course.name}: large") if others else []
+    found = {own: runs, **dict(zip(others, trained))}
+    return [found[budget] for budget in course.teacher_budgets]
 
 
 def _collected(course: Course, teacher: Runs, found: dict[Any, Runs], bigger: list[Runs]) -> Taught:

@@ -6,12 +6,13 @@ alone.
 
 Quick: sentences of the symbols 13, 14, 15, ℓ = 2 and 3, two layers, 8 and 2 heads, budgets of 150 and 300 steps.
 
-Full: the source's models (four layers, 32 heads against 8) at ℓ = 4, 3 and 2 on cfg3f, at a size that fits a share of
-one GPU for some minutes, decided from its cost before any run. Sentences start one level lower (`root`: of 19, 20 and
-21, 97 tokens on average for 250, a factor of 2.6); `batch_size` is 32 for 512 (a sixteenth), `steps` 1600 for 8000 (a
-fifth), `budgets` 400, 800 and 1600 for 500 to 8000, `shots` 10 for 20 (half: the first checkpoint lies at a tenth of
-the teacher's run), no dropout (`dropout` 0 for the library's 0.1; the source's text is silent). `courses` are 3 of the
-source's 8: students of 16 heads and the grammars cfg3g and cfg3h are left out.
+Full: the source's models (four layers, 32 heads against 8) at ℓ = 4, 3 and 2 on cfg3f, at a size that fits one GPU for
+some 75 seconds, decided from its cost before any run. Sentences start one level lower (`root`: of 19, 20 and 21, 100
+tokens on average for 250, a factor of 2.5) and are cut after 168 tokens (`longest`; one in 150 is longer);
+`batch_size` is 32 for 512 (a sixteenth), `steps` 1200 for 8000 (0.15), `budgets` 300, 600 and 1200 for 500 to 8000,
+`shots` 10 for 20 (half: the first checkpoint lies at a tenth of the teacher's run), the rate 2.5·10⁻³ for 5·10⁻³ (half,
+as the batches are small), no dropout (`dropout` 0 for the library's 0.1; the source's text is silent). `courses` are 3
+of the source's 8: students of 16 heads and the grammars cfg3g and cfg3h are left out.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def boundary_course(name: str, world: BoundaryGrammar, heads: tuple[int, int], *
     """One course of GPT-2s."""
     size = {"steps": 400, "batch_size": 32, "lr": 5e-3, "seeds": 3, "evals": 20, "eval_examples": 256}
     if not quick:
-        size = {"steps": 1600, "batch_size": 32, "lr": 2.5e-3, "seeds": 3, "evals": 10, "eval_examples": 512}
+        size = {"steps": 1200, "batch_size": 32, "lr": 2.5e-3, "seeds": 3, "evals": 10, "eval_examples": 512}
     layers, places = (2, (8, 14)) if quick else (4, (30, 70))
     probe = NgramDependence(ns=(3, 5), places=places, examples=64)
     teacher, student = (
@@ -58,7 +59,7 @@ def boundary_course(name: str, world: BoundaryGrammar, heads: tuple[int, int], *
     if not quick:
         bf16 = replace(teacher.training, precision="bf16")
         teacher, student = (replace(each, training=bf16, prepare=fuse_attention) for each in (teacher, student))
-    budgets = (150, 300) if quick else (400, 800, 1600)
+    budgets = (150, 300) if quick else (300, 600, 1200)
     watched = replace(teacher, probes=(probe,))
     return Course(name, watched, student, budgets, shots=10, kappa=0.5, methods=METHODS)
 
@@ -68,7 +69,7 @@ def height_course(name: str, height: int, student: int, *, quick: bool = False) 
     if quick:
         world = BoundaryGrammar(name, "13|14|15", height=height)
         return boundary_course(f"{name}, ℓ = {height}", world, (8, student), quick=True)
-    world = BoundaryGrammar(name, "19|20|21", height=height)
+    world = BoundaryGrammar(name, "19|20|21", longest=168, height=height)
     return boundary_course(f"{name}, ℓ = {height}, {student} heads", world, (32, student), quick=False)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,21 @@ from torch import Tensor, nn
 from sandlab.errors import BadInput
 from sandlab.learning._engine.scratch import scratch_folder
 from sandlab.learning.distillation.checkpoint_store import CheckpointStore, Teachers, keep_weights, soften
-from sandlab.learning.distillation.lesson_plans import NT, OneShot
-from sandlab.learning.distillation.lessons import HingeMix, LabelCache, Lesson, TaughtWorld, distillation_loss, learn
+from sandlab.learning.distillation.lesson_plans import NT, OneShot, TwoShot
+from sandlab.learning.distillation.lessons import (
+    HingeMix,
+    LabelCache,
+    Lesson,
+    TaughtWorld,
+    Together,
+    distil,
+    distillation_loss,
+    learn,
+    learn_together,
+)
 from sandlab.learning.distillation.perceptrons import Drill, PerceptronStack, drill
-from sandlab.learning.experiment import Experiment, Members, Training, train_members
-from sandlab.models.base import Config, Model, configured
+from sandlab.learning.experiment import Experiment, Members, Training, join, train_members
+from sandlab.models.base import Config, Model, build, configured, seeded
 from sandlab.models.distillation.theory_perceptron import perceptron
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
@@ -66,6 +78,69 @@ def test_one_shot_from_a_perfect_cold_teacher_is_training_on_the_labels(tau: flo
     for name, value in labels.weights.items():
         assert torch.allclose(value, taught.weights[name], atol=1e-6)
     assert np.allclose(labels.metrics["accuracy"], taught.metrics["accuracy"])
+
+
+TEACHER = Experiment(WORLD, perceptron(6, 7), TRAINING, (0, 1), probes=(keep_weights,))
+
+
+class Here:
+    """A laboratory that runs jobs where it is."""
+
+    device = "cpu"
+
+    def map(self, job: Any, configs: Sequence[Any], *, given: Sequence[Any], label: str = "") -> list[Any]:
+        return [job(config, store) for config, store in zip(configs, given)]
+
+
+def lessons_of(store: CheckpointStore) -> list[Lesson]:
+    by_seed = (TwoShot((5,), 7, 20), TwoShot((15,), 7, 20))
+    plans: list[tuple[Any, float]] = [(None, 0.0), (OneShot(20), 1.0), (NT(4, 5, 20), 1e-4), (by_seed, 0.5)]
+    return [Lesson(TEACHER, STUDENT, plan, tau, store.seeds, weights=True) for plan, tau in plans]
+
+
+def taught_by_hand(lesson: Lesson, seed: int, store: CheckpointStore) -> dict[str, Tensor]:
+    """Autograd and torch's optimiser on the predictions of the checkpoint that the plan names."""
+    with seeded(seed):
+        model = build(STUDENT.model)
+    optimizer, generator = torch.optim.SGD(model.parameters(), lr=0.1), rng(seed, "data")
+    plan = lesson.plan_of(seed)
+    for step in range(20):
+        batch = WORLD.sample(8, rng=generator)
+        target = nn.functional.one_hot(batch.targets[:, 0], 2).float()
+        if plan is not None:
+            logits = store.model(store.seeds.index(seed), plan.checkpoint(step))(batch.inputs)[:, 0]
+            target = (logits.detach() / lesson.tau).softmax(-1)
+        loss = nn.functional.cross_entropy(model(batch.inputs)[:, 0], target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.state_dict()
+
+
+def test_lessons_that_share_a_job_teach_what_each_plan_says() -> None:
+    store = CheckpointStore.of(join([train_members(Members(TEACHER, (seed,))) for seed in (0, 1)]), TEACHER.model)
+    lessons = lessons_of(store)
+    for lesson, runs in zip(lessons, distil(Here(), lessons, [store] * len(lessons))):
+        assert runs.seeds == (0, 1) and runs.weights is not None
+        for place, seed in enumerate(runs.seeds):
+            for name, value in taught_by_hand(lesson, seed, store).items():
+                assert torch.allclose(runs.weights[name][place], value, atol=1e-5), (lesson.plan, seed, name)
+
+
+def test_members_of_lessons_together_are_those_of_each_alone() -> None:
+    store = CheckpointStore.of(train_members(Members(TEACHER, (0, 1))), TEACHER.model)
+    lessons = lessons_of(store)
+    together = learn_together(Together(tuple(lessons)), store)
+    assert together.seeds == (0, 1) * len(lessons)
+    for place, lesson in enumerate(lessons):
+        alone = learn(lesson, store)
+        own = together.metrics["loss"][2 * place : 2 * place + 2]
+        assert np.allclose(alone.metrics["loss"], own, atol=1e-5)
+
+
+def test_a_plan_for_each_seed_needs_as_many_plans() -> None:
+    with pytest.raises(BadInput, match="one for each of 2 seeds"):
+        Lesson(TEACHER, STUDENT, (OneShot(20),))
 
 
 def test_the_same_holds_for_drills() -> None:

@@ -48,9 +48,35 @@ def taught(name: str, better: float, *, robust: tuple[float, ...] = (0.01, 0.5, 
 
 
 def test_claims_of_masked_grammar() -> None:
-    good = masked_grammar.Results(taught("cfg3b", 0.05), (2, 3, 4, 5), {})
-    bad = masked_grammar.Results(taught("cfg3b", -0.05, robust=(0.5, 0.2, 0.1, 0.05, 0.01)), (2, 3, 4, 5), {})
+    early, late = (
+        np.array(curve) + 1e-3 * np.arange(3)[:, None] for curve in ((0.3, 0.9, 1, 1, 1), (0.3, 0.3, 0.4, 0.8, 1))
+    )
+    good, bad = (
+        masked_grammar.Results(taught("cfg3b", better, robust=robust), (2, 3, 4, 5), {8: few})
+        for better, robust, few in (
+            (0.05, (0.01, 0.5, 0.3, 0.1, 0.01), late),
+            (-0.05, (0.5, 0.2, 0.1, 0.05, 0.01), early),
+        )
+    )
+    for results, curve in ((good, early), (bad, late)):
+        results.taught.teacher.metrics["accuracy"] = curve if results is good else 0.5 * curve
     check(masked_grammar.study, good, bad)
+
+
+def test_a_share_of_the_last_value_is_reached_between_two_evaluations() -> None:
+    steps, curves = np.array([0, 10, 20]), np.array([[0.0, 0.4, 1.0], [0.9, 0.9, 1.0], [0.2, 1.0, 1.0]])
+    assert masked_grammar.reaches(steps, curves).tolist() == pytest.approx([10 + 10 * 0.4 / 0.6, 1.0, 7.5])
+
+
+def test_the_table_stands_beside_the_published_one() -> None:
+    results = masked_grammar.Results(replace(taught("cfg3b", 0.05), bigger=np.full((4, 3), 0.9)), (2, 3, 4, 5), {})
+    first, *_, last = masked_grammar.table(results)["here and published"]
+    assert (first["steps published"], first["labels, published"], first["labels, here"]) == (
+        2000,
+        0.745,
+        pytest.approx(0.5001),
+    )
+    assert (last["teacher's size, published"], last["teacher's size, here"]) == (0.98, pytest.approx(0.9))
 
 
 def test_claims_of_variants() -> None:
