@@ -26,7 +26,7 @@ the curves fall together where capacity is proportional to size.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -47,8 +47,12 @@ LEVEL = 0.99
 
 @dataclass(frozen=True)
 class Settings:
-    """The grid (heads, then hidden units, row by row) and the growing family (sizes, then numbers of facts)."""
+    """The grid (heads, then hidden units, row by row) and the growing family (sizes, then numbers of facts).
 
+    needed   S + R of the grid's facts: dimensions of the heads that suffice beside a wide block
+    """
+
+    needed: int
     heads: tuple[int, ...]
     hidden: tuple[int, ...]
     widths: tuple[int, ...]
@@ -68,9 +72,9 @@ def experiment(
 
 def settings(
     world: FactRecall, training: Training, seeds: int, *, width: int, head_width: int, heads: tuple[int, ...],
-    hidden: tuple[int, ...], widths: tuple[int, ...], shares: tuple[float, ...],
+    hidden: tuple[int, ...], stored: FactRecall, longer: Training, widths: tuple[int, ...], shares: tuple[float, ...],
 ) -> Settings:  # fmt: skip
-    """`shares` are the tried numbers of facts per weight of the growing family."""
+    """`stored` and `longer` are for the growing family, `shares` its tried numbers of facts per weight."""
     grid = tuple(
         experiment(world, training, seeds, width=width, heads=h, head_width=head_width, hidden=m)
         for h in heads
@@ -79,13 +83,13 @@ def settings(
     roots = tuple(tuple(round((share * 12 * each**2) ** 0.5) for share in shares) for each in widths)
     family = tuple(
         experiment(
-            FactRecall(root, root, world.answers, world.noise, world.length), training, seeds,
+            replace(stored, subjects=root, relations=root), longer, seeds,
             width=each, heads=4, head_width=each // 2, hidden=2 * each,
         )
         for each, row in zip(widths, roots)
         for root in row
     )  # fmt: skip
-    return Settings(heads, hidden, widths, roots, grid, family)
+    return Settings(world.subjects + world.relations, heads, hidden, widths, roots, grid, family)
 
 
 QUICK = settings(
@@ -117,6 +121,7 @@ study = Study(
 class Results:
     """Accuracy on the grid (heads, hidden, seed) and of the family (size, number of facts, seed)."""
 
+    needed: int
     inner: list[int]
     hidden: list[int]
     grid: np.ndarray
@@ -126,13 +131,22 @@ class Results:
 
     @property
     def capacity(self) -> np.ndarray:
-        """The largest tried number of facts up to which all are held, (size, seed); between tries on the log scale.
+        """The number of facts at which accuracy first falls below 99 %, (size, seed); between tries on the log scale.
 
-        Where even the smallest is not held, 1.
+        Where even the smallest number is not held, 1; where all are, the largest.
         """
-        held = np.logical_and.accumulate(self.family >= LEVEL, axis=1).sum(1)  # how many tries passed
-        padded = np.concatenate([np.ones((len(self.facts), 1)), self.facts], 1)
-        return np.take_along_axis(padded, held, axis=1)
+        found = np.empty(self.family[:, 0].shape)
+        for size, seed in np.ndindex(found.shape):
+            found[size, seed] = _crossing(self.facts[size], self.family[size, :, seed])
+        return found
+
+
+def _crossing(facts: np.ndarray, accuracy: np.ndarray) -> float:
+    held = int(np.logical_and.accumulate(accuracy >= LEVEL).sum())  # how many tries passed
+    if held in (0, len(facts)):
+        return float(facts[-1]) if held else 1.0
+    above, below = accuracy[held - 1], accuracy[held]
+    return float(facts[held - 1] * (facts[held] / facts[held - 1]) ** ((above - LEVEL) / (above - below)))
 
 
 @study.collect
@@ -145,7 +159,8 @@ def collect(settings: Settings, lab: Lab) -> Results:
     inner = sorted({each.heads_per_layer[0] * (each.head_width or 0) for each in models})
     step = len(settings.roots[0])
     weights = [fact_parameters(_model(each)) for each in settings.family[::step]]
-    return Results(inner, list(settings.hidden), grid, weights, np.square(np.array(settings.roots, float)), family)
+    facts = np.square(np.array(settings.roots, float))
+    return Results(settings.needed, inner, list(settings.hidden), grid, weights, facts, family)
 
 
 def _model(experiment: Experiment) -> TransformerConfig:
@@ -176,9 +191,9 @@ def many_heads_suffice(results: Results) -> np.ndarray:
 def wide_block_suffices(results: Results) -> np.ndarray:
     """With a wide block the heads need only hold S + R values.
 
-    Accuracy with the widest block, with the fewest heads whose values together have at least 16 dimensions.
+    Accuracy with the widest block, with the fewest heads whose values together have S + R dimensions.
     """
-    enough = next((row for row, inner in enumerate(results.inner) if inner >= 16), -1)
+    enough = next((row for row, inner in enumerate(results.inner) if inner >= results.needed), -1)
     return results.grid[enough, -1]
 
 
