@@ -7,8 +7,8 @@ import pytest
 from claim_cases import check
 from stand_in import LAB
 
-from sandlab.learning.experiment import Training
-from sandlab.studies.knowledge.fact_capacity import Results, _crossing, settings, study
+from sandlab.learning.experiment import Runs, Training
+from sandlab.studies.knowledge.fact_capacity import Results, _crossing, last_accuracy, settings, study
 from sandlab.worlds.knowledge.facts import FactRecall
 
 TRAINING = Training(steps=6, batch_size=8, evals=2, eval_examples=16)
@@ -40,11 +40,17 @@ def test_a_law_of_accuracy_is_found_again_between_the_tries() -> None:
     assert _crossing(tries, np.array([1.0, 0.98, 1.0, 1.0])) == pytest.approx(50 * 2**0.5)  # the first fall counts
 
 
+def test_a_seed_that_stopped_early_has_its_last_accuracy() -> None:
+    found = np.array([[0.2, 0.99, np.nan], [0.1, 0.5, 0.7]])
+    runs = Runs((0, 1), np.arange(3), np.zeros((2, 3)), {"accuracy": found})
+    assert last_accuracy(runs).tolist() == [0.99, 0.7]
+
+
 def test_a_small_run_measures_and_draws() -> None:
     world = FactRecall(4, 4, 2, 4, 5)
     small = settings(
         world, TRAINING, 2, width=8, head_width=4, heads=(1, 4), hidden=(0, 8), stored=world, longer=TRAINING,
-        widths=(6, 8), shares=(0.02, 0.05),
+        members=3, widths=(6, 8), shares=(0.02, 0.05),
     )  # fmt: skip
     outcome = study.run(small, LAB)
     assert {finding.claim for finding in outcome.findings} == {claim.id for claim in study.claims}
