@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from sandlab.errors import integer, number, require
@@ -20,22 +20,29 @@ __all__ = ["MemoryTraining", "bisect_sizes", "memory_accuracies", "memory_capaci
 Trial = Callable[[Sequence[int]], Sequence[bool]]
 
 
-def bisect_sizes(trial: Trial, low: int, high: int, members: int, *, resolution: float = 0.03) -> list[int]:
+def bisect_sizes(
+    trial: Trial, low: int, high: int, members: int, *, resolution: float = 0.03, tries: int = 1
+) -> list[int]:
     """For each member the largest size between `low` and `high` that passes, as far as bisection can tell.
 
-    `trial(sizes)` tries one size per member, all at once, and says which pass. A size that fails and sizes above it
-    count as failed. The search begins in the middle (on the log scale) and ends when the open range is `resolution` of
-    the size found, or one. A member that fails everywhere gets low − 1.
+    `trial(sizes)` tries `tries` sizes per member (those of the first member first), all at once, and says which pass. A
+    size that fails and sizes above it count as failed. The search begins in the middle (on the log scale) and ends
+    when the open range is `resolution` of the size found, or one. A member that fails everywhere gets low − 1.
     """
     integer("low", low, low=1)
     integer("high", high, low=low)
+    integer("tries", tries, low=1)
     passed, failed = np.full(members, low - 1), np.full(members, high + 1)
     while (searching := failed - passed > np.maximum(1, resolution * passed)).any():
         # On the log scale: capacities of different sizes are compared by their ratio.
-        middle = np.sqrt(np.maximum(passed, 1) * failed.astype(float)).round().astype(int)
-        tried = np.where(searching, np.clip(middle, passed + 1, failed - 1), np.maximum(passed, low))
-        good = np.asarray(trial(tried.tolist()), dtype=bool)
-        passed, failed = np.where(searching & good, tried, passed), np.where(searching & ~good, tried, failed)
+        inside = np.geomspace(np.maximum(passed, 1), failed, tries + 2, axis=1)[:, 1:-1].round().astype(int)
+        tried = np.clip(inside, passed[:, None] + 1, failed[:, None] - 1)
+        tried = np.where(searching[:, None], tried, np.maximum(passed, low)[:, None])
+        good = np.asarray(trial(tried.ravel().tolist()), dtype=bool).reshape(tried.shape)
+        held = np.logical_and.accumulate(good, axis=1).sum(1)
+        edges, rows = np.column_stack([passed, tried, failed]), np.arange(members)
+        passed = np.where(searching, edges[rows, held], passed)
+        failed = np.where(searching, edges[rows, held + 1], failed)
     return [int(size) for size in passed]
 
 
@@ -62,19 +69,28 @@ class MemoryTraining:
 
 
 def memory_capacity(
-    training: MemoryTraining, seeds: Sequence[int], *, low: int = 2, high: int | None = None, device: str = "cpu"
+    training: MemoryTraining,
+    seeds: Sequence[int],
+    *,
+    low: int = 2,
+    high: int | None = None,
+    tries: int = 1,
+    device: str = "cpu",
 ) -> list[int]:
     """For each seed the largest N for which a trained memory holds a random bijection of N items.
 
-    All seeds are trained at once, each with a size of its own; every trial starts from fresh vectors and weights.
+    All seeds are trained at once, `tries` sizes of each; every trial starts from fresh vectors and weights. The search
+    ends at `high`, by default the largest N with N log N ≤ 2 nats for each weight.
     """
     weights = training.width**2 if training.hidden is None else 2 * training.width * training.hidden
-    largest = weights if high is None else high
+    sizes = np.arange(2, weights + 3)
+    largest = int(sizes[sizes * np.log(sizes) <= max(2 * weights, 2)][-1]) if high is None else high
+    repeated = [seed for seed in seeds for _ in range(tries)]
 
     def trial(sizes: Sequence[int]) -> list[bool]:
-        return (memory_accuracies(training, sizes, seeds, device=device) >= training.level).tolist()
+        return (memory_accuracies(training, sizes, repeated, device=device) >= training.level).tolist()
 
-    return bisect_sizes(trial, low, largest, len(seeds))
+    return bisect_sizes(trial, low, max(low, largest), len(seeds), tries=tries)
 
 
 def memory_accuracies(
@@ -86,18 +102,45 @@ def memory_accuracies(
     """
     require(len(sizes) == len(seeds), "sizes", len(sizes), f"one for each of the {len(seeds)} seeds")
     keys, answers, weights = _draw(training, sizes, seeds, device)
-    used = torch.arange(max(sizes), device=device) < torch.tensor(list(sizes), device=device).unsqueeze(-1)
-    optimizer = torch.optim.Adam(weights, lr=training.lr)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(training.iterations, 1))
-    for _ in range(training.iterations):
-        optimizer.zero_grad()
-        _loss(_logits(keys, answers, weights, used), used).backward()
+    count = torch.tensor(list(sizes), device=device).view(-1, 1, 1)
+    used = torch.arange(max(sizes), device=device).view(1, -1, 1) < count
+    unused = torch.where(used, 0.0, -torch.inf).mT  # added to the logits
+    rate, done = torch.tensor(training.lr, device=device), torch.zeros((), device=device)
+    optimizer = torch.optim.Adam(weights, lr=rate, capturable=keys.is_cuda, foreach=keys.is_cuda)
+
+    def update() -> None:
+        rate.copy_(training.lr * (1 + torch.cos(torch.pi * done / training.iterations)) / 2)
+        done.add_(1)
+        outputs = _outputs(keys, weights)
+        pull = _loss_gradient(outputs.detach(), answers, unused) * used / count
+        for weight, gradient in zip(weights, torch.autograd.grad(outputs, weights, pull)):
+            weight.grad = gradient
         optimizer.step()
-        schedule.step()
+
+    _repeat(update, training.iterations, on_gpu=keys.is_cuda)
     with torch.no_grad():
-        chosen = _logits(keys, answers, weights, used).argmax(-1)
-    right = (chosen == torch.arange(max(sizes), device=device)) & used
-    return right.sum(-1) / used.sum(-1)
+        chosen = torch.baddbmm(unused, _outputs(keys, weights), answers.mT).argmax(-1, keepdim=True)
+    right = (chosen == torch.arange(max(sizes), device=device).view(1, -1, 1)) & used
+    return right.sum((1, 2)) / count.flatten()
+
+
+def _repeat(update: Callable[[], None], count: int, *, on_gpu: bool, first: int = 3) -> None:
+    """`count` updates; on a GPU the first ones as they are, the others as replays of one recorded update."""
+    if not on_gpu or count <= first:
+        for _ in range(count):
+            update()
+        return
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(first):
+            update()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        update()
+    for _ in range(count - first):
+        graph.replay()
 
 
 def _draw(
@@ -115,16 +158,16 @@ def _draw(
     return keys, answers, [weight.requires_grad_() for weight in weights]
 
 
-def _logits(
-    keys: Tensor, answers: Tensor, weights: Sequence[Tensor], used: Bool[Tensor, "member item"]
-) -> Float[Tensor, "member item answer"]:
+def _outputs(keys: Tensor, weights: Sequence[Tensor]) -> Float[Tensor, "member item width"]:
+    """F(e_x) of every item."""
     x = keys @ weights[0].mT
     for weight in weights[1:]:
         x = F.relu(x) @ weight.mT
-    return (x @ answers.mT).masked_fill(~used.unsqueeze(1), -torch.inf)
+    return x
 
 
-def _loss(logits: Tensor, used: Bool[Tensor, "member item"]) -> Tensor:
-    """The sum over members of the mean loss over their items: members do not disturb each other."""
-    own = -logits.log_softmax(-1).diagonal(dim1=-2, dim2=-1)
-    return (torch.where(used, own, 0.0).sum(-1) / used.sum(-1)).sum()
+def _loss_gradient(
+    outputs: Float[Tensor, "member item width"], answers: Tensor, unused: Float[Tensor, "member 1 item"]
+) -> Float[Tensor, "member item width"]:
+    """d/dF of each item's cross-entropy −log softmax(Fᵀu)_x: the mean answer it expects minus its own."""
+    return torch.baddbmm(unused, outputs, answers.mT).softmax(-1) @ answers - answers

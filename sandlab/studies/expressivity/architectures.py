@@ -86,7 +86,7 @@ QUICK = settings(
         "recall": (AssociativeRecall(8, 8, 4, 4), 12),
         "S5": (SymmetricGroup(points=5, length=12, letters_used=2), 12),
     },
-    Training(steps=800, batch_size=64, lr=3e-3, schedule="cosine", warmup=50, clip=1.0, evals=14, eval_examples=512),
+    Training(steps=800, batch_size=64, lr=3e-3, schedule="cosine", warmup=50, clip=1.0, evals=4, eval_examples=512),
     width=32, seeds=3,
 )  # fmt: skip
 study = Study(

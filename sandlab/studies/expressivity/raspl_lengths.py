@@ -7,9 +7,10 @@ lengths counted by the interpreter, and transformers of several position codes a
 
 **Set-up.** Prompt, separator, answer; sizes uniform from 1 to the training size; the loss counts the answer; a
 sequence counts as right when every token of its answer is. Quick: sizes up to 8, tested up to 16, two layers of
-width 64 without position codes and with rotary ones, 1000 batches of 32. Full: sizes up to 40, tested up to 100, four
-layers of width 128, four position codes, 5000 batches. For tasks with one bit as the answer, right by chance half of
-the time, shares are rescaled: (share − ½)/½.
+width 64 without position codes and with rotary ones, 1000 batches of 32. Full: the specification's sizes up to 40,
+tested up to 100, seven tasks, three position codes, three layers of width 128, 3000 batches of 64 (planned first: four
+codes, four layers and 5000 batches). For tasks with one bit as the answer, right by chance half of the time, shares
+are rescaled: (share − ½)/½.
 
 **In the figure.** Whole answers right against size, by task, with the better position code of each; dotted: the
 training size. Right: at twice the training size, against the length of the program.
@@ -73,12 +74,12 @@ study = Study(
     quick=QUICK,
     full=settings(
         ("majority", "mode", "count", "copy-unique", "copy-repeat", "sort", "parity"),
-        ("none", "rotary", "alibi", "learned"), 40, (10, 20, 40, 60, 80, 100),
+        ("none", "rotary", "alibi"), 40, (10, 20, 40, 60, 80, 100),
         Training(
-            steps=5000, batch_size=64, lr=1e-3, schedule="cosine", warmup=200, evals=10, eval_examples=512,
+            steps=3000, batch_size=64, lr=2e-3, schedule="cosine", warmup=150, evals=3, eval_examples=512,
             precision="tf32",
         ),
-        layers=4, width=128, seeds=5, pool=128,
+        layers=3, width=128, seeds=5, pool=128,
     ),
     null=untrained(QUICK),
 )  # fmt: skip

@@ -7,15 +7,17 @@ reach this up to logarithms, while one-hot vectors of d coordinates hold d.
 
 **Set-up.** Adam on all items at once with cross-entropy and a cosine schedule, fresh vectors and weights for every
 trial; a table is held when 99 % of its items are right. The capacity of a seed is found by bisection, all seeds of a
-size at once, to 3 %. Quick: 400 steps with rate 0.05, d from 8 to 32. Full: the source's 4096 steps for linear
-memories, up to d = 128 (the source: 256), and 8192 for perceptrons (the source: 32768, factor 4). A reduced number of
-steps finds a smaller capacity, not a larger one. Outer products W = Σ u_{f(x)} e_xᵀ, which are not trained, are
-measured beside them.
+size at once, to 3 %. Quick: d from 8 to 64 with 1000 steps of rate 0.05, perceptrons with 600. Full: the source's
+4096 steps for linear memories, up to d = 128 (the source: 256, factor 2), and 4096 for perceptrons (the source: 32768,
+factor 8), up to m·d = 2048. A reduced number of steps finds a smaller capacity, not a larger one. Outer products
+W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured beside them.
 
-**What was learnt.** At d = 8 to 32 the slope of log N alone is about 0.76: capacities of 16 to 134 follow N log N ∝
-d², whose own slope in log N is 1/(1 + 1/log N) ≈ 0.8 there. The claim on N log N, the source's reference line, was
-added after this had been seen; the claim on N alone stays. A search that began at two items gave one perceptron of 8
-× 8 the capacity 1, since both items' units were dead; it now begins in the middle.
+**What was learnt.** With 400 steps at d = 8 to 32 (quick, until 2026-11-18) the slope of log N alone was 0.75:
+capacities of 16 to 134 follow N log N ∝ d², whose own slope in log N is 1/(1 + 1/log N) ≈ 0.8 there. The claim on
+N log N, the source's reference line, was added after this had been seen; the claim on N alone stays. The
+specification's d = 64 and more steps, now part of quick, were chosen afterwards, before they were run. A search
+that began at two items gave one perceptron of 8 × 8 the capacity 1, since both items' units were dead; it now begins
+in the middle.
 
 **In the figure.** Capacity against the number of weights that the theorem counts; dotted, one item per weight.
 """
@@ -77,7 +79,7 @@ def untrained(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 
 
 QUICK = settings(
-    (8, 12, 16, 24, 32), ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32)), steps=(400, 600), lr=0.05, seeds=4
+    (8, 12, 16, 24, 32, 48, 64), ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32)), steps=(1000, 600), lr=0.05, seeds=4
 )
 study = Study(
     "knowledge/memory-capacity",
@@ -87,8 +89,8 @@ study = Study(
     quick=QUICK,
     full=settings(
         (8, 11, 16, 23, 32, 45, 64, 91, 128),
-        ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (64, 128)),
-        steps=(4096, 8192), lr=0.02, seeds=5,
+        ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64)),
+        steps=(4096, 4096), lr=0.02, seeds=5,
     ),
     null=fixed(QUICK),
 )  # fmt: skip
@@ -109,7 +111,8 @@ class Results:
 
 def trained_capacity(case: Case) -> list[int]:
     """The capacity of each seed."""
-    return memory_capacity(case.training, range(case.seeds), device=case.device)
+    tries = 1 if case.device == "cpu" else 3  # of a GPU one small memory fills little
+    return memory_capacity(case.training, range(case.seeds), tries=tries, device=case.device)
 
 
 def outer_capacity(case: Case) -> list[int]:

@@ -5,15 +5,50 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sandlab.learning.knowledge.capacity import MemoryTraining, bisect_sizes, memory_accuracies, memory_capacity
+from sandlab.learning.knowledge.capacity import (
+    MemoryTraining,
+    _draw,
+    _loss_gradient,
+    bisect_sizes,
+    memory_accuracies,
+    memory_capacity,
+)
 
 
+@pytest.mark.parametrize("tries", [1, 3])
 @pytest.mark.parametrize("limits", [[1, 7, 100], [37, 37, 2], [99, 64, 63]])
-def test_bisection_finds_every_members_limit(limits: list[int]) -> None:
+def test_bisection_finds_every_members_limit(limits: list[int], tries: int) -> None:
     def trial(sizes):
-        return [size <= limit for size, limit in zip(sizes, limits)]
+        return [size <= limits[place // tries] for place, size in enumerate(sizes)]
 
-    assert bisect_sizes(trial, 1, 100, 3, resolution=0.0) == limits
+    assert bisect_sizes(trial, 1, 100, 3, resolution=0.0, tries=tries) == limits
+
+
+def test_the_gradient_is_that_of_the_cross_entropy() -> None:
+    outputs, answers = torch.randn(2, 5, 4, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
+    outputs.requires_grad_()
+    unused = torch.zeros(2, 1, 5, dtype=torch.float64)
+    unused[1, 0, 3:] = -torch.inf  # the second member has three items
+    own = -(outputs @ answers.mT + unused).log_softmax(-1).diagonal(dim1=-2, dim2=-1)
+    (expected,) = torch.autograd.grad(own[0].sum() + own[1, :3].sum(), outputs)
+    found = _loss_gradient(outputs.detach(), answers, unused)
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(found[1, :3], expected[1, :3])
+
+
+def test_training_follows_adam_with_a_cosine_schedule() -> None:
+    training = MemoryTraining(6, iterations=40, lr=0.05)
+    keys, answers, (weight,) = _draw(training, [30], [0], "cpu")
+    optimizer = torch.optim.Adam([weight], lr=training.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, training.iterations)
+    for _ in range(training.iterations):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy((keys @ weight.mT @ answers.mT)[0], torch.arange(30)).backward()
+        optimizer.step()
+        schedule.step()
+    right = ((keys @ weight.mT @ answers.mT)[0].argmax(-1) == torch.arange(30)).float().mean()
+    assert 0.1 < float(right) < 1  # somewhere on its way
+    torch.testing.assert_close(memory_accuracies(training, [30], [0]), right[None])
 
 
 def test_a_member_that_fails_at_once_is_told() -> None:
