@@ -7,7 +7,7 @@ majority, one bit for parity.
 
 **Set-up.** *Bounds*: exact, from the tables of the functions. *Recombination*: one-layer transformers with random
 weights, the output put together from the two parties' parts against the ordinary forward pass. *Bits*: LSTMs trained
-on INDEX (plain form: w₁ … w_n, then i) and on majority with n = 4 and 8 (full: up to 16, 5000 batches of 128; the
+on INDEX (plain form: w₁ … w_n, then i) and on majority with n = 4 and 8 (full: up to 12, 5000 batches of 128; the
 sources train nothing), their state rounded to p bits per number before the last token (INDEX) or at the half
 (majority). A model's rounding is a crude code, so the bits it needs lie far above the bounds; what is asked is that
 they grow with n for INDEX.
@@ -87,7 +87,7 @@ study = Study(
     source="Sanford, Hsu & Telgarsky 2023 and 2024; Arora et al. 2024; Yao 1979",
     quick=QUICK,
     full=settings(
-        (4, 8, 12, 16),
+        (4, 8, 12),
         Training(steps=5000, batch_size=128, lr=3e-3, schedule="cosine", clip=1.0, evals=3, eval_examples=2048),
         width=64, seeds=8,
     ),
