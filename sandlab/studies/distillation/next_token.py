@@ -4,7 +4,8 @@ Next-token prediction on cfg3f where the loss counts only the last tokens of spa
 the fewer. Teachers keep N checkpoints, students are taught by half-length splits of them (κ = ½) or by the final one
 alone.
 
-Quick: sentences of the symbols 13, 14, 15, ℓ = 2 and 3, two layers, 8 and 2 heads, budgets of 150 and 300 steps.
+Quick: sentences of the symbols 13, 14, 15, ℓ = 2 and 3, two layers, 8 and 2 heads, budgets of 150 and 300 steps,
+four seeds (three until 2026-11-18).
 
 Full: the source's models (four layers, 32 heads against 8) at ℓ = 4, 3 and 2 on cfg3f, at a size that fits one GPU for
 some 75 seconds, decided from its cost before any run. Sentences start one level lower (`root`: of 19, 20 and 21, 100
@@ -47,7 +48,7 @@ METHODS = ("labels", "one-shot", "progressive")
 
 def boundary_course(name: str, world: BoundaryGrammar, heads: tuple[int, int], *, quick: bool) -> Course:
     """One course of GPT-2s."""
-    size = {"steps": 400, "batch_size": 32, "lr": 5e-3, "seeds": 3, "evals": 20, "eval_examples": 256}
+    size = {"steps": 400, "batch_size": 32, "lr": 5e-3, "seeds": 4, "evals": 20, "eval_examples": 256}
     if not quick:
         size = {"steps": 1200, "batch_size": 32, "lr": 2.5e-3, "seeds": 3, "evals": 10, "eval_examples": 512}
     layers, places = (2, (8, 14)) if quick else (4, (30, 70))

@@ -53,7 +53,7 @@ class Settings:
     training: Training = TRAINING
     budgets: tuple[int, ...] = (200,)
     shots: int = 5
-    seeds: int = 3
+    seeds: int = 4
     dropout: float = 0.0
 
 
