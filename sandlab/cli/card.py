@@ -19,7 +19,9 @@ commands = typer.Typer()
 @commands.command(epilog="Example:  sandlab card my_lab.py:MyGRU --budget 10m --against transformer,lstm")
 def card(
     model: Annotated[str, typer.Argument(help="Your module, my_file.py:MyModule, or the name of a model.")],
-    full: Annotated[bool, typer.Option("--full", help="The GPU's battery: longer words, four times the steps.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The GPU's battery: longer words, four times the steps.")
+    ] = False,
     against: Annotated[
         str,
         typer.Option(help="Train these too, at equal size: transformer,lstm,ssm,hybrid,rnn."),
