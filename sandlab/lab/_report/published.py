@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sandlab.errors import BadInput
+from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._report.ledger import LEDGER, Entry, definition, read
 from sandlab.lab._store.forms import read_json
-from sandlab.lab._store.plain import Facts, Json
+from sandlab.lab._store.plain import Facts, Json, plain
 from sandlab.lab.run import is_current
 from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
@@ -71,6 +72,12 @@ class PublishedRun:
     @cached_property
     def status(self) -> str:
         return "current" if is_current(self.about, get("studies", self.study), self.preset) else "stale"
+
+    @property
+    def same_settings(self) -> bool:
+        """Whether the preset's settings are those of the run, whatever became of the code."""
+        settings = get("studies", self.study).presets.get(self.preset)
+        return settings is not None and plain(canonical(settings)) == self.about.get("config")
 
     @property
     def unmeasured(self) -> list[str]:
