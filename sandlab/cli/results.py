@@ -230,11 +230,11 @@ def results(as_json: AsJson = False) -> None:
 
     Value: each claim that the run would be the first current one to measure at its size counts 1, again 1 when the
     source gives a number for it, and again 1 when no current run decides it. Cost: what the run took when it was
-    recorded, alone or beside others; or about (~) what its trainings take on a GPU at the speed of the recorded runs;
-    "unknown" where neither is there. Trainings that a run above asks for as well are in the store by then and are not
-    counted again: "shared" when that is all of them.
+    recorded, alone or beside others; or about (~) what its trainings take on a GPU at the speed of the recorded runs,
+    or what it took with other settings; "unknown" where nothing of this is there. Trainings that a run above asks for
+    as well are in the store by then and are not counted again: "shared" when that is all of them.
     """
-    from sandlab.cli.screen import print_json, print_table
+    from sandlab.cli.screen import print_json
     from sandlab.lab._report.agenda import agenda
 
     found = agenda()
@@ -242,9 +242,9 @@ def results(as_json: AsJson = False) -> None:
         print_json([row.as_dict() for row in found.rows])
         return
     due = found.due
-    if due:
-        title = "to be run, most telling in a minute first"
-        print_table(["value", "cost", title], [[row.value, _price(row), row.command] for row in due])
+    if due:  # no table: at 80 columns it would break the longest commands, which are there to be copied
+        tell("to be run, most telling in a minute first: value, cost, command")
+        tell("\n".join(f"{row.value:3} {_price(row):>7} {row.command}" for row in due))
         tell("\n".join(_about_costs(found)))
     counts = Counter(row.status for row in found.rows)
     tell(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
@@ -256,7 +256,7 @@ def _price(row: Any) -> str:
         return "unknown"
     if row.extra == 0:
         return "shared"
-    mark = "~" if row.basis == "estimated" else ""
+    mark = "" if row.basis == "recorded" else "~"
     steps = ((5400, 3600, "h"), (90, 60, "min"), (1, 1, "s"))
     for least, unit, word in steps:
         if row.extra >= least:

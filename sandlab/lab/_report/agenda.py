@@ -33,7 +33,9 @@ class Row:
     status      "current", "stale", or "missing"
     device      where it was recorded; for a run that is missing, a GPU for full presets that train, else a CPU
     seconds     what the recorded run took
-    cost        about how many seconds it will take; basis: "recorded" or "estimated", and "unknown" without a cost
+    cost        about how many seconds it will take
+    basis       where the cost comes from: "recorded", "estimated" from its trainings, "other settings" when it was
+                recorded with these, and "unknown" without a cost
     order       its place in the list of what to run next, from 0; None for a run that is current
     extra       what it costs when everything before it in that list has been run
     value       what its run would tell; claims: how many it would measure for the first time at its size, of these
@@ -154,6 +156,8 @@ def _cost(
     work = _work(study, preset) if preset == "full" or (run is not None and _device(run) == "cuda") else []
     device = _device(run) if run is not None else "cuda" if work else "cpu"
     estimate = rates.estimate(work) if rates is not None and device == "cuda" else None
+    if estimate is None and run is not None and _computed_all(run):
+        return device, run.seconds, "other settings"
     return device, estimate, "unknown" if estimate is None else "estimated"
 
 

@@ -14,7 +14,7 @@ import sandlab as sl
 from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._report import agenda as module
 from sandlab.lab._report.agenda import Row, agenda
-from sandlab.lab._report.costs import TrainingWork, asked, fit_rates, trainings
+from sandlab.lab._report.costs import Rates, TrainingWork, asked, fit_rates, trainings
 from sandlab.lab._store.plain import plain
 from sandlab.lab.run import collect_version
 from sandlab.learning.experiment import Experiment, Training
@@ -135,7 +135,7 @@ def test_what_was_recorded_is_the_cost_unless_results_came_from_the_store(tmp_pa
     found = rows(tmp_path)
     assert (found["agenda/one full"].cost, found["agenda/one full"].basis) == (90.0, "recorded")
     assert (found["agenda/two full"].cost, found["agenda/two full"].basis) == (None, "unknown")
-    assert (found["agenda/three full"].cost, found["agenda/three full"].basis) == (None, "unknown")
+    assert (found["agenda/three full"].cost, found["agenda/three full"].basis) == (90.0, "other settings")
 
 
 def test_the_most_telling_minute_comes_first_and_shared_trainings_cost_once(
@@ -146,7 +146,7 @@ def test_the_most_telling_minute_comes_first_and_shared_trainings_cost_once(
     dark.collector = answers_first
     monkeypatch.setattr(dark, "presets", {"full": dark.presets["full"]})
     record(tmp_path, known, "full", [1.0] * 3, collect="older code", seconds=3600.0, device="cuda")
-    monkeypatch.setattr(module, "fit_rates", lambda runs: fit_rates([([TrainingWork(1, 10, 0.0)], 1000.0)] * 5))
+    monkeypatch.setattr(module, "fit_rates", lambda runs: Rates((100.0, 0.0, 0.0), (1.0, 1.0), 5))
     monkeypatch.setattr(module, "asked", lambda s, p: [] if s is dark else asked(s, p))
     due = [row for row in agenda(tmp_path).due if row.preset == "full"]
     assert [row.command.split()[2] for row in due] == ["agenda/b", "agenda/c", "agenda/known", "agenda/dark"]
