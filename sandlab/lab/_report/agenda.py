@@ -86,7 +86,7 @@ def agenda(folder: Path | None = None) -> Agenda:
     whole = [run for run in recorded.values() if _device(run) == "cuda" and _computed_all(run) and run.same_settings]
     rates = fit_rates((_work(get("studies", run.study), run.preset), run.seconds) for run in whole)
     studies = [get("studies", name) for name in names("studies")]
-    rows = [row for study in studies for row in _rows(study, recorded, rates, folder)]
+    rows = [row for study in studies for row in _rows(study, recorded, rates)]
     return Agenda([row for row in rows if row.status == "current"] + list(_in_order(rows, rates)), rates)
 
 
@@ -107,12 +107,11 @@ def _extra(row: Row, trained: set[TrainingWork], rates: Rates | None) -> float |
     return rates.estimate([each for each in _work(get("studies", row.study), row.preset) if each not in trained]) or 0.0
 
 
-def _rows(
-    study: Study[Any], recorded: dict[tuple[str, str], PublishedRun], rates: Rates | None, folder: Path | None
-) -> Iterator[Row]:
+def _rows(study: Study[Any], recorded: dict[tuple[str, str], PublishedRun], rates: Rates | None) -> Iterator[Row]:
+    own = [recorded[study.name, preset] for preset in ("quick", "full") if (study.name, preset) in recorded]
     found = {
         claim: [(run.preset, finding.verdict) for run, finding in runs if run.status == "current"]
-        for claim, runs in verdicts(study, folder).items()
+        for claim, runs in verdicts(study, runs=own).items()
     }
     for preset in study.presets:
         run = recorded.get((study.name, preset))

@@ -2,15 +2,16 @@
 
 Which trainings these are, the study says itself: `collect` is called with a laboratory that notes what it is asked for
 and answers nothing, until the study needs an answer. A training takes time to be prepared, for every update (which
-moves all seeds at once) and for every multiplication:
+moves all seeds at once) and for what flows through its layers, which grows with their width:
 
-    seconds ≈ a · trainings + b · updates + c · 6 · parameters · tokens
+    seconds ≈ a · trainings + b · updates + c · Σ tokens · √parameters
 
-(six operations for each weight and token: two forward, four backward). The rates a, b, c are fitted to recorded runs
-that computed everything themselves, and scaled so that half of these took longer. What a run does besides training
-(decoding, probes, exact sums) counts only by its share in those runs, and some of them shared their GPU: an estimate
-may be wrong by several times. On a CPU nothing is estimated: the same formula misses half of the recorded runs by more
-than four times.
+Multiplications grow with the parameters themselves, but large models do them faster: on one H200 a token of a model of
+19 million weights costs some twenty times as much as one of a hundred thousand, not two hundred times
+(docs/benchmarks.md). The rates a, b, c are fitted to recorded runs that computed everything themselves, and scaled so
+that half of these took longer. What a run does besides training (decoding, probes, exact sums) counts only by its share
+in those runs, and some of them shared their GPU: an estimate may be wrong by several times. On a CPU nothing is
+estimated: such a formula missed half of the recorded runs there by more than four times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,25 +36,26 @@ _FEWEST = 5  # runs from which rates are read
 
 @dataclass(frozen=True)
 class TrainingWork:
-    """One training: its seeds, the updates of each, and the multiplications of one update of one seed.
+    """One training: its seeds, the updates of each, tokens of an update, parameters of a model.
 
     what   a text that equal trainings share: one store trains them once
     """
 
     seeds: int
     updates: int
-    operations: float
+    tokens: float
+    parameters: int
     what: str = ""
 
     @property
     def features(self) -> tuple[float, float, float]:
-        """Trainings, updates and operations."""
-        return 1, self.updates, self.seeds * self.updates * self.operations
+        """Trainings, updates, and what flows through the layers."""
+        return 1, self.updates, self.seeds * self.updates * self.tokens * math.sqrt(self.parameters)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds for a training, an update and an operation.
+    """Seconds for a training, for an update, and for a token through a model of one parameter.
 
     spread   the middle half of what recorded runs took lies between these multiples of their estimate
     runs     how many recorded runs the rates were read from
@@ -142,7 +145,7 @@ def trainings(settings: object, seeds: int = 1) -> Iterator[TrainingWork]:
 def _work(training: Any, world: object, model: object, seeds: int, what: str) -> TrainingWork:
     length = _count(getattr(world, "length", None)) or _count(getattr(model, "length", None)) or 1
     tokens = training.batch_size * length + training.evals * training.eval_examples * length / (3 * training.steps or 1)
-    return TrainingWork(seeds, training.steps, 6.0 * tokens * _parameters(model), what)
+    return TrainingWork(seeds, training.steps, tokens, _parameters(model), what)
 
 
 def _count(value: object) -> int:

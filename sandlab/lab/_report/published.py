@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,14 +113,19 @@ def published(study: str | None = None, folder: Path | None = None) -> Iterator[
                 yield PublishedRun(name, preset, base / name / preset)
 
 
-def verdicts(study: Study[Any], folder: Path | None = None) -> dict[str, list[tuple[PublishedRun, Finding]]]:
+def verdicts(
+    study: Study[Any], folder: Path | None = None, runs: Iterable[PublishedRun] | None = None
+) -> dict[str, list[tuple[PublishedRun, Finding]]]:
     """Claim → what recorded runs found about it in today's words: current before stale, full before quick.
 
     What was found when the claim asked for something else stands in the ledger, and is no verdict on it.
+
+    runs   the study's recorded runs, where somebody has looked them up already
     """
     words = {claim.id: definition(claim.quantity, str(claim.relation)) for claim in study.claims}
     found: dict[str, list[tuple[PublishedRun, Finding]]] = {}
-    for run in sorted(_runs(study.name, folder), key=lambda run: (run.status == "stale", run.preset != "full")):
+    whole = _runs(study.name, folder) if runs is None else [run for run in runs if run.preset != "null"]
+    for run in sorted(whole, key=lambda run: (run.status == "stale", run.preset != "full")):
         for finding in run.findings:
             if _words(finding) == words.get(finding.claim):
                 found.setdefault(finding.claim, []).append((run, finding))

@@ -159,14 +159,15 @@ def test_rates_that_made_the_seconds_are_found_again() -> None:
     draw = np.random.default_rng(0)
     runs = []
     for _ in range(12):
-        work = [TrainingWork(int(draw.integers(1, 9)), int(draw.integers(10, 9999)), float(draw.uniform(1e6, 1e9)))
-                for _ in range(int(draw.integers(1, 5)))]  # fmt: skip
-        runs.append((work, sum(14 + 2e-3 * w.updates + 1e-10 * w.seeds * w.updates * w.operations for w in work)))
+        sizes = draw.integers((1, 10, 100, 1000), (9, 9999, 9999, 10**6), size=(int(draw.integers(1, 5)), 4)).tolist()
+        work = [TrainingWork(*size) for size in sizes]
+        runs.append((work, sum(14 + 2e-3 * w.updates + 1e-9 * w.seeds * w.updates * w.tokens * w.parameters**0.5
+                               for w in work)))  # fmt: skip
     rates = fit_rates(runs)
     assert rates is not None and rates.runs == 12
-    np.testing.assert_allclose(rates.seconds, (14, 2e-3, 1e-10), rtol=1e-6)
+    np.testing.assert_allclose(rates.seconds, (14, 2e-3, 1e-9), rtol=1e-6)
     np.testing.assert_allclose(rates.spread, (1.0, 1.0), rtol=1e-6)
-    new = [TrainingWork(4, 500, 1e8)]
+    new = [TrainingWork(4, 500, 10_000, 1_000_000)]
     assert rates.estimate(new) == pytest.approx(14 + 1.0 + 20.0)
     assert rates.estimate([]) is None
     assert fit_rates(runs[:4]) is None
@@ -178,10 +179,9 @@ def test_a_study_says_itself_what_it_trains() -> None:
     first, second = studies(by_rate, "agenda/many", "agenda/late")
     second.collector = answers_first
     weights = sum(weight.numel() for weight in build(MODEL).parameters())
-    expected = 6 * weights * 8 * (4 + 12 / 300)
     found = asked(first, first.presets["full"])
     assert [(each.seeds, each.updates) for each in found] == [(3, 100)] * 3 and len(set(found)) == 3
-    assert found[0].operations == pytest.approx(expected)
+    assert found[0].parameters == weights and found[0].tokens == pytest.approx(8 * (4 + 12 / 300))
     assert len(asked(second, second.presets["full"])) == 1  # what its settings hold
     two = replace(BASE, then=replace(BASE, training=replace(BASE.training, steps=7)))
     assert [each.updates for each in trainings([two, {"x": two}])] == [100, 7] * 2
