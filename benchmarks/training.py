@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import sandlab as sl
-from sandlab.learning._engine.population_step import chosen_strategies
+from sandlab.learning._engine.population_step import LARGE
 from sandlab.learning.objectives import LastLabel, member_loss
 
 SIZES = (1, 8, 64, 256, 1024)
@@ -80,14 +80,9 @@ def plain_loop(factory: Callable[[int], nn.Module], members: int, steps: int, ba
 
 
 def population(factory: Callable[[int], nn.Module], members: int, steps: int, batch_size: int) -> str:
-    """The same members together; returns how they were computed."""
+    """The same members together; returns how they are computed on a CPU."""
     population = sl.learning.Population(factory, seeds=range(members))
     last = population(WORLD.sample(1, rng=sl.rng(0)).inputs).shape[-2] == 1
-    chosen: list[str] = []
-
-    def note(_step: int, _model: object, _metrics: object) -> None:
-        chosen.extend(chosen_strategies())
-
     sl.learning.train(
         population,
         WORLD,
@@ -95,11 +90,11 @@ def population(factory: Callable[[int], nn.Module], members: int, steps: int, ba
         batch_size=batch_size,
         rng=sl.rng(1),
         objective="last-label" if last else None,
-        callbacks=[note],
-        every=steps,
         progress=False,
     )
-    return chosen[-1] if chosen else ""
+    if members == 1 or sum(population.layout.widths) > LARGE:
+        return "sequential"
+    return "native" if population.carries_members else "vmap"
 
 
 def cpu_seconds(function: Callable[[], Any]) -> float:
@@ -116,7 +111,7 @@ def compare(
     The plain loop's cost is proportional to the number of members, so it runs at most eight of them.
     """
     few = min(members, 8)
-    strategy = population(factory, members, 2, batch_size)  # the fastest one is measured once per process
+    strategy = population(factory, members, 2, batch_size)
     plain_loop(factory, 1, 2, batch_size)
     once = cpu_seconds(lambda: plain_loop(factory, 1, 4, batch_size)) / 4
     steps = max(8, min(40, int(patience / 6 / (once * few))))

@@ -2,8 +2,10 @@
 
 The good loop: stock modules (`nn.LSTM` and `nn.RNN` by cuDNN, a GPT of `nn.Linear` and fused attention, compiled),
 fused AdamW, batches drawn on the device, no reading of losses. Ours: `train` on a population with one batch per member.
+For the other models of tokens, which torch has no module for, the loop trains our own module, eager or compiled,
+whichever is faster; these rows are one member each (`--only "one member"`).
 
-    python benchmarks/zoo_gpu.py [--budget 300] [--out zoo.json]
+    python benchmarks/zoo_gpu.py [--budget 300] [--only WORDS] [--out zoo.json]
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import training as zoo
 from torch import Tensor, nn
 
 import sandlab as sl
 from sandlab.learning._engine.precision import computing
-from sandlab.models.base import Config, build
+from sandlab.models.base import Config, Model, build
 
 DEVICE = "cuda"
 PEAK_BF16 = 989e12  # dense bf16 products of one H200, per second
@@ -117,7 +120,7 @@ def ours(config: Config, world: Any, batch: int, members: int, **options: Any) -
         marks.append((step, time.perf_counter()))
 
     begun = time.perf_counter()
-    population = sl.learning.Population(lambda _seed: build(config), seeds=range(members), strategy="native").to(DEVICE)
+    population = sl.learning.Population(lambda _seed: build(config), seeds=range(members)).to(DEVICE)
     settings = {"lr": 1e-3, "every": 32, "data": "separate", "progress": False, "rng": sl.rng(1, device=DEVICE)}
     sl.learning.train(population, world, batch_size=batch, callbacks=(mark,), **{**settings, **options})
     (first, start), (last, end) = marks[1], marks[-1]
@@ -129,6 +132,14 @@ def flops(config: Any, tokens: int) -> float:
     """Products of one training step of a transformer on so many tokens: 6 per weight and token, and the attention."""
     weights = 12 * config.layers * config.width**2
     return tokens * (6 * weights + 6 * config.layers * config.length * config.width)
+
+
+def others() -> list[tuple[str, Config]]:
+    """Models of tokens that predict at every position and have no stock module beside them above."""
+    batch = zoo.WORLD.sample(2, rng=sl.rng(0))
+    made = [(name, make(0)) for name, make in zoo.zoo().items() if name not in ("lstm", "rnn", "transformer")]
+    every = [(name, model) for name, model in made if model(batch.inputs).shape[:2] == batch.inputs.shape]
+    return [(name, model.config) for name, model in every if isinstance(model, Model)]
 
 
 def rows() -> list[tuple[str, float, Callable[[], dict[str, Any]]]]:
@@ -170,6 +181,14 @@ def rows() -> list[tuple[str, float, Callable[[], dict[str, Any]]]]:
         found = ours(big, FLIP_FLOP, 16, members, precision="bf16", steps=384, compile=True)
         return row(gpt("bf16"), found, chip=found["ours"] * flops(big, 16 * 511) / PEAK_BF16)
 
+    def own_row(config: Config) -> dict[str, Any]:
+        loops = [
+            good_loop(build(config), zoo.WORLD, 64, compiled=compiled, precision="tf32", seconds=2.0)
+            for compiled in (False, True)
+        ]
+        found = ours(config, zoo.WORLD, 64, 1, precision="tf32", steps=512, compile=False)
+        return row(max(loops), found, eager=loops[0], compiled=loops[1])
+
     made = [
         (
             f"LSTM, {n} members",
@@ -194,6 +213,7 @@ def rows() -> list[tuple[str, float, Callable[[], dict[str, Any]]]]:
             lambda: row(elman(), ours(rnn, FLIP_FLOP, 16, 1, precision="tf32", steps=160, compile=False)),
         )
     ]
+    made += [(f"{name}, one member", 20.0, lambda c=config: own_row(c)) for name, config in others()]
     telling = ("100 members", "4 members", "256 members", "1 members", "1024 members")
     return sorted(made, key=lambda each: next((i for i, end in enumerate(telling) if each[0].endswith(end)), 9))
 
@@ -201,10 +221,13 @@ def rows() -> list[tuple[str, float, Callable[[], dict[str, Any]]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=300.0)
+    parser.add_argument("--only", default="", help="rows whose names hold these words")
     parser.add_argument("--out", default="")
     options = parser.parse_args()
     end, done = time.monotonic() + options.budget, []
     for name, needs, measure in rows():
+        if options.only not in name:
+            continue
         if end - time.monotonic() < needs:
             print(f"left out for lack of time: {name}", flush=True)
             continue

@@ -226,33 +226,58 @@ def publish(
 
 @commands.command(epilog="Example:  sandlab results   ·   sandlab results --json")
 def results(as_json: AsJson = False) -> None:
-    """What is recorded, what is missing or stale, and what to run next, cheapest first."""
-    from sandlab.cli.screen import print_json, print_table
-    from sandlab.lab._report.published import command, published
-    from sandlab.registry import get
-    from sandlab.registry import names as known
+    """What is recorded, what is missing or stale, and what to run next: most telling in a minute first.
 
-    recorded = {(run.study, run.preset): run for run in published()}
-    rows = []
-    for name in known("studies"):
-        for preset in get("studies", name).presets:
-            run = recorded.get((name, preset))
-            status = run.status if run else "missing"
-            device = str(run.about.get("device", "cpu")) if run else "cpu"
-            rows.append({"study": name, "preset": preset, "status": status, "seconds": run.seconds if run else None,
-                         "command": command(name, preset, device)})  # fmt: skip
+    Value: each claim that the run would be the first current one to measure at its size counts 1, again 1 when the
+    source gives a number for it, and again 1 when no current run decides it. Cost: what the run took when it was
+    recorded, alone or beside others; or about (~) what its trainings take on a GPU at the speed of the recorded runs,
+    or what it took with other settings; "unknown" where nothing of this is there. Trainings that a run above asks for
+    as well are in the store by then and are not counted again: "shared" when that is all of them.
+    """
+    from sandlab.cli.screen import print_json
+    from sandlab.lab._report.agenda import agenda
+
+    found = agenda()
     if as_json:
-        print_json(rows)
+        print_json([row.as_dict() for row in found.rows])
         return
-    counts = Counter(row["status"] for row in rows)
-    stale = sorted((row for row in rows if row["status"] not in ("current", "missing")), key=lambda row: row["seconds"])
-    missing = [[row["command"]] for row in rows if row["status"] == "missing"]
-    if stale:
-        took = [[f"{row['seconds']:.0f} s" if row["seconds"] >= 1 else "< 1 s", row["command"]] for row in stale]
-        print_table(["took", "stale: to be run again"], took)
-    if missing:
-        print_table(["missing: to be run"], missing)
+    due = found.due
+    if due:  # no table: at 80 columns it would break the longest commands, which are there to be copied
+        tell("to be run, most telling in a minute first: value, cost, command")
+        tell("\n".join(f"{row.value:3} {_price(row):>7} {row.command}" for row in due))
+        tell("\n".join(_about_costs(found)))
+    counts = Counter(row.status for row in found.rows)
     tell(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+
+
+def _price(row: Any) -> str:
+    """What a run costs, in words that fit into a column: "~12 min", "33 s", "shared"."""
+    if row.extra is None:
+        return "unknown"
+    if row.extra == 0:
+        return "shared"
+    mark = "" if row.basis == "recorded" else "~"
+    steps = ((5400, 3600, "h"), (90, 60, "min"), (1, 1, "s"))
+    for least, unit, word in steps:
+        if row.extra >= least:
+            return f"{mark}{row.extra / unit:.{word == 'h':d}f} {word}"
+    return "< 1 s"
+
+
+def _about_costs(found: Any) -> list[str]:
+    """What the estimates were read from, and what all known costs come to."""
+    lines = []
+    if found.rates is not None:
+        low, high = found.rates.spread
+        lines.append(
+            f"~ read from {found.rates.runs} recorded runs on a GPU: half of them took {low:.2g} to {high:.2g} times "
+            "what is estimated so"
+        )
+    for device in sorted({row.device for row in found.due}):
+        known = [row.extra for row in found.due if row.device == device and row.extra is not None]
+        hours = f"{sum(known) / 3600:.1f} h" if known else "unknown"
+        lines.append(f"all whose cost is known on {device}: {len(known)} runs, {hours}")
+    return lines
 
 
 @commands.command(epilog="Example:  sandlab coverage   ·   sandlab coverage --json")

@@ -6,13 +6,13 @@ import time
 import typing
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.executors import Executor, Local
-from sandlab.lab._exec.jobs import Done, Failed, Task, tasks_of
+from sandlab.lab._exec.jobs import Done, Failed, Task, task, tasks_of
 from sandlab.lab._exec.sources import lives_here_only
 from sandlab.lab._store.cache import Damaged
 from sandlab.lab._store.codec import Payload, decode
@@ -20,6 +20,10 @@ from sandlab.lab._store.files import FileLock
 from sandlab.lab._store.store import Store
 from sandlab.learning._engine.scratch import OutOfTime
 from sandlab.studies.study import Lab
+
+if TYPE_CHECKING:
+    from sandlab.lab._exec.shards import Shard
+    from sandlab.learning.experiment import Experiment, Runs
 
 __all__ = ["Laboratory"]
 
@@ -104,6 +108,54 @@ class Laboratory(Lab):
         hint = typing.get_type_hints(job).get("return", object)
         found = _Round(self, unique, label or job.__name__, hint).finish()
         return [found[each.key] for each in tasks]
+
+    @overload
+    def train(self, experiments: Experiment, *, label: str = "", weights: bool = False) -> Runs: ...
+    @overload
+    def train(self, experiments: Sequence[Experiment], *, label: str = "", weights: bool = False) -> list[Runs]: ...
+    def train(
+        self, experiments: Experiment | Sequence[Experiment], *, label: str = "", weights: bool = False
+    ) -> Runs | list[Runs]:
+        """Train experiments: a job per seed on a CPU, all seeds at once on a GPU.
+
+        Where jobs get GPUs of their own, and there are more of these than groups of seeds, the groups are split.
+        """
+        from sandlab.learning.experiment import Experiment
+
+        several = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+        parts = self._shards(several, weights) if self.device != "cpu" and self.executor.gpus > 1 else []
+        if any(parts):
+            found = self._train_in_parts(several, parts, label or "training", weights)
+        else:
+            found = super().train(several, label=label, weights=weights)
+        return found[0] if isinstance(experiments, Experiment) else found
+
+    def _shards(self, experiments: list[Experiment], weights: bool) -> list[list[Shard]]:
+        """For each experiment its shards, none when it is trained as a whole or was so before.
+
+        What is in the store counts, too, when GPUs are divided: a run that goes on divides them as it did before.
+        """
+        from sandlab.lab._exec.shards import split
+        from sandlab.learning.experiment import Members, member_groups, train_members
+
+        groups = [
+            [Members(each, seeds, self.device, weights) for seeds in member_groups(each, self.device)]
+            for each in experiments
+        ]
+        pieces = self.executor.gpus // max(1, sum(map(len, groups)))
+        done = [all(self.known(task(train_members, job).key) for job in group) for group in groups]
+        return [[] if ready else split(each, self.device, pieces, weights) for each, ready in zip(experiments, done)]
+
+    def _train_in_parts(
+        self, experiments: list[Experiment], parts: list[list[Shard]], label: str, weights: bool
+    ) -> list[Runs]:
+        from sandlab.lab._exec.shards import train_shard
+        from sandlab.learning.experiment import join
+
+        whole = [each for each, shards in zip(experiments, parts) if not shards]
+        trained = iter(super().train(whole, label=label, weights=weights) if whole else [])
+        pieces = iter(self.map(train_shard, [shard for shards in parts for shard in shards], label=label))
+        return [join([next(pieces) for _ in shards]) if shards else next(trained) for shards in parts]
 
     @property
     def seconds_left(self) -> float | None:

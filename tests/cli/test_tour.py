@@ -46,12 +46,13 @@ def test_the_tour_has_one_study_of_a_chapter_at_most() -> None:
 @pytest.mark.parametrize("columns", [80, 120])
 def test_what_is_to_be_run_next_can_be_copied(capsys, toy, monkeypatch, columns) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    # First: a module that is loaded while the registry is another one would keep its names.
-    monkeypatch.setattr("sandlab.lab._report.published.published", list)
-    monkeypatch.setattr("sandlab.registry.names", lambda kind: [toy])
+    monkeypatch.setattr("sandlab.lab._report.agenda.published", lambda folder: [])
+    monkeypatch.setattr("sandlab.lab._report.agenda.names", lambda kind: [toy, "reasoning/self-training-variants"])
     assert call(["results"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert {f"sandlab run {toy}", f"sandlab run {toy} --full"} <= set(lines) and lines[-1].endswith(" missing")
+    for command in (toy, f"{toy} --full", "reasoning/self-training-variants --full --device cuda"):
+        assert any(line.endswith(f" sandlab run {command}") for line in lines)
+    assert lines[-1].endswith(" missing")
 
 
 def test_verdicts_are_counted() -> None:

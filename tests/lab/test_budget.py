@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +19,10 @@ from sandlab.lab._exec.executors import Local
 from sandlab.lab._exec.processes import Processes
 from sandlab.lab._store.store import Store
 from sandlab.lab.laboratory import Laboratory
-from sandlab.learning._engine import loop
+from sandlab.learning._engine import checkpoints, loop
 from sandlab.learning._engine.scratch import OutOfTime
+from sandlab.learning._engine.sources import Source
+from sandlab.learning._engine.step import Step
 from sandlab.learning.experiment import Experiment, Runs, Training
 from sandlab.models.transformer import TransformerConfig
 
@@ -64,6 +67,34 @@ def test_a_campaign_cut_ten_times_at_random_moments_equals_an_uncut_one(
     assert found.weights is not None and expected.weights is not None
     assert all((found.weights[name] == value).all() for name, value in expected.weights.items())
     assert all(np.array_equal(found.metrics[name], value) for name, value in expected.metrics.items())
+
+
+@pytest.mark.parametrize("each", [0.7, 13.0, 45.0])
+def test_a_kill_at_any_moment_of_a_training_loses_at_most_a_minute(
+    each: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of this test: every update takes so many seconds. What a kill loses is what was done since a save."""
+    clock, done, lost = 0.0, 0.0, []
+    advance, save = Step.advance, loop.save
+
+    def timed(self: Step, source: Source, start: int, count: int) -> None:
+        nonlocal clock
+        advance(self, source, start, count)
+        clock += each * count
+        lost.append(clock - done)  # killed here, before anything else happens
+
+    def saved(run: loop.Loop, path: Path) -> None:
+        nonlocal done
+        save(run, path)
+        done = clock
+
+    monkeypatch.setattr(Step, "advance", timed)
+    monkeypatch.setattr(loop, "save", saved)
+    for module in (loop, checkpoints):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock))
+    train(tmp_path)
+    assert len(lost) == 3 * 60 and max(lost) <= 60
+    assert done == pytest.approx(180 * each)
 
 
 def test_when_time_is_up_no_job_begins_and_the_same_call_goes_on(tmp_path: Path) -> None:

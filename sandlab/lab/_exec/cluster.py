@@ -67,6 +67,10 @@ class Cluster:
         """Twice the cores: a node that ends a job finds the next one waiting."""
         return max(2, int(2 * sum(node["Resources"].get("CPU", 0) for node in self._alive())))
 
+    @property
+    def gpus(self) -> int:
+        return max(1, int(sum(node["Resources"].get("GPU", 0) for node in self._alive())))
+
     def submit(self, task: Task) -> None:
         self._check(task.resources)
         asked = {"num_cpus": task.resources.cpus, "num_gpus": task.resources.gpus}

@@ -17,6 +17,8 @@ class Executor(Protocol):
     """Takes tasks, gives back outcomes in the order they finish. The caller keeps at most `slots` in flight.
 
     here_when_alone  a single task is better run by the caller itself than sent away
+    gpus             GPUs that jobs get for themselves, over which the seeds of an experiment are spread; 1 where all
+                     jobs share the device that they name
     """
 
     name: str
@@ -24,6 +26,9 @@ class Executor(Protocol):
 
     @property
     def slots(self) -> int: ...
+
+    @property
+    def gpus(self) -> int: ...
 
     def submit(self, task: Task) -> None: ...
 
@@ -47,6 +52,7 @@ class Local:
 
     name = "local"
     slots = 1
+    gpus = 1
     here_when_alone = False
 
     def __init__(self) -> None:

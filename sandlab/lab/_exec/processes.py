@@ -42,6 +42,7 @@ class Processes:
     """A few workers, started when first needed. A worker that dies is replaced and its task reported as lost."""
 
     name = "processes"
+    gpus = 1
     here_when_alone = True
 
     def __init__(self, workers: int = 2) -> None:

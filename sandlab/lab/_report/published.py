@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sandlab.errors import BadInput
+from sandlab.lab._exec.jobs import canonical
 from sandlab.lab._exec.sources import PACKAGE
 from sandlab.lab._report.ledger import LEDGER, Entry, definition, read
 from sandlab.lab._store.forms import read_json
-from sandlab.lab._store.plain import Facts, Json
+from sandlab.lab._store.plain import Facts, Json, plain
 from sandlab.lab.run import is_current
 from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
@@ -73,6 +74,12 @@ class PublishedRun:
         return "current" if is_current(self.about, get("studies", self.study), self.preset) else "stale"
 
     @property
+    def same_settings(self) -> bool:
+        """Whether the preset's settings are those of the run, whatever became of the code."""
+        settings = get("studies", self.study).presets.get(self.preset)
+        return settings is not None and plain(canonical(settings)) == self.about.get("config")
+
+    @property
     def unmeasured(self) -> list[str]:
         """Claims about which the run says nothing."""
         return list(self.reasons)
@@ -106,14 +113,19 @@ def published(study: str | None = None, folder: Path | None = None) -> Iterator[
                 yield PublishedRun(name, preset, base / name / preset)
 
 
-def verdicts(study: Study[Any], folder: Path | None = None) -> dict[str, list[tuple[PublishedRun, Finding]]]:
+def verdicts(
+    study: Study[Any], folder: Path | None = None, runs: Iterable[PublishedRun] | None = None
+) -> dict[str, list[tuple[PublishedRun, Finding]]]:
     """Claim → what recorded runs found about it in today's words: current before stale, full before quick.
 
     What was found when the claim asked for something else stands in the ledger, and is no verdict on it.
+
+    runs   the study's recorded runs, where somebody has looked them up already
     """
     words = {claim.id: definition(claim.quantity, str(claim.relation)) for claim in study.claims}
     found: dict[str, list[tuple[PublishedRun, Finding]]] = {}
-    for run in sorted(_runs(study.name, folder), key=lambda run: (run.status == "stale", run.preset != "full")):
+    whole = _runs(study.name, folder) if runs is None else [run for run in runs if run.preset != "null"]
+    for run in sorted(whole, key=lambda run: (run.status == "stale", run.preset != "full")):
         for finding in run.findings:
             if _words(finding) == words.get(finding.claim):
                 found.setdefault(finding.claim, []).append((run, finding))

@@ -22,6 +22,17 @@ def written(folder: Path, **files: str) -> list[Path]:
     return benchmark_files(folder=folder)
 
 
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda file: file.stem)
+def test_every_benchmark_of_the_repository_can_be_loaded(file):
+    load_benchmark(file)
+
+
+def test_populations_are_compared_with_the_plain_loop():
+    training = load_benchmark(FOLDER / "training.py")
+    row = training.compare("two", training.small_transformer, 2, 2, patience=0.0)
+    assert row["ratio"] > 0 and row["members"] == 2 and row["computed"] == "native"
+
+
 def test_each_benchmark_runs_in_a_process_of_its_own_and_its_prints_are_no_rows(tmp_path):
     code = f"import os\ndef measure():\n    print('noise')\n    yield {{**{ROW}, 'process': os.getpid()}}\n"
     rows = measure_all(written(tmp_path, first=code, second=code))["rows"]
