@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -91,3 +96,13 @@ def test_values_above_one_are_refused_where_they_are_probabilities():
     verifier = sl.decoding.FunctionVerifier(lambda tokens, lengths: torch.full((len(lengths),), 2.0))
     with pytest.raises(sl.BadInput, match="needs values of at most 1, got 2"):
         VGB(children="sampled").generate(generator, [[0]], max_new=3, verifier=verifier, rng=sl.rng(0))
+
+
+@pytest.mark.slow
+def test_a_query_at_fifty_thousand_tokens_costs_less_than_three_plain_steps_and_a_hundred_megabytes():
+    pytest.importorskip("transformers")
+    program = Path(__file__).parents[3] / "benchmarks" / "constrained_decoding.py"
+    words = [sys.executable, str(program), "--only", json.dumps(["trained", 50_257])]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    steps, megabytes = json.loads(done.stdout.splitlines()[-1])
+    assert 0 < steps < 3 and megabytes < 100
