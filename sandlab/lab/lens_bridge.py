@@ -56,6 +56,8 @@ def bridge_to_transformer_lens(model: Model) -> HookedRootModule:  # type: ignor
             object.__setattr__(self, "network", network)
             for child, part in network.named_children():
                 self.add_module(child, part)
+            for name, weight in network.named_parameters(recurse=False):
+                self.register_parameter(name, weight)
             self.setup()
 
         def forward(self, tokens: Tensor) -> Any:

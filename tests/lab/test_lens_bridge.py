@@ -34,6 +34,14 @@ def test_every_circuit_has_its_logits_and_activations_there(name: str) -> None:
         torch.testing.assert_close(cache[path], tape[path], rtol=0, atol=1e-5)
 
 
+def test_a_table_without_named_activations_has_its_logits_and_weights_there() -> None:
+    model, tokens = INSTANCES["suffix-table"]()
+    bridge = bridge_to_transformer_lens(model)
+    logits, cache = bridge.run_with_cache(tokens)
+    torch.testing.assert_close(logits, model(tokens), rtol=0, atol=1e-5)
+    assert len(cache) == 0 and dict(bridge.named_parameters()).keys() == dict(model.named_parameters()).keys()
+
+
 def test_a_patched_pattern_changes_the_answer_and_the_model_stays() -> None:
     circuit, tokens = INSTANCES["induction-head"]()
     before = circuit(tokens)
