@@ -123,3 +123,13 @@ def test_a_short_path_runs_from_end_to_end() -> None:
     found = path_length.study.run(settings, LAB, "quick").results
     assert found.gap.shape == (3, 6, 2)
     assert (found.bound > found.gap.max((1, 2))).all()
+
+
+@pytest.mark.parametrize(("time", "eta"), [(50.0, 0.01), (200.0, 3.0)])
+def test_the_gap_is_that_of_squared_losses_written_out(time: float, eta: float) -> None:
+    job = path_length.Path(path_length.Settings(classifiers=30), time, eta, seed=1)
+    theta, population = path_length.classifiers(30, eta, "cpu")
+    pairs = path_length.drawn_pairs(job)
+    h = 1 / (1 + np.exp(-theta @ path_length.quadratic_features(pairs.x[:, 0], pairs.later[:, 0])))
+    empirical = ((h - pairs.y) ** 2).mean(1)
+    assert path_length.gap(job) == pytest.approx(np.abs(empirical - population).max(), rel=1e-5)

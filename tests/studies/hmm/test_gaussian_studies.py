@@ -62,3 +62,10 @@ def test_small_runs_from_end_to_end() -> None:
     fits = replace(gaussian_pairs.QUICK, starts=2, evaluations=4, sizes=(200, 400), seeds=2, norm_seeds=1, points=40)
     for settings in (fits, replace(fits, stream_steps=3)):
         assert gaussian_pairs.study.run(settings, LAB, "quick").results.sampled.shape == (2, 2, 2)
+
+
+def test_a_fit_to_stored_pairs_comes_nearer_to_the_truth_than_its_start() -> None:
+    job = gaussian_pairs.Sample(gaussian_pairs.QUICK, 20_000, seed=4)
+    start = replace(job, settings=replace(job.settings, evaluations=0))
+    found, before = (np.linalg.norm(gaussian_pairs.sampled_fit(each)) for each in (job, start))
+    assert found < 0.5 * before
