@@ -58,20 +58,19 @@ class Settings:
     alone: tuple[Experiment, ...]
 
 
-def settings(rates: dict[str, float], steps: int | dict[str, int], seeds: int, alone: int) -> Settings:
-    """`alone`: seeds of the embeddings alone."""
+def settings(rates: dict[str, float], steps: int | dict[str, int], seeds: int) -> Settings:
     together = shared.panels(ALL, rates, steps=steps, seeds=seeds)
-    return Settings(together, shared.panels(ALONE, rates, steps=steps, seeds=alone, prepare=theorem_surroundings))
+    return Settings(together, shared.panels(ALONE, rates, steps=steps, seeds=seeds, prepare=theorem_surroundings))
 
 
-QUICK = settings(RATES, steps=1000, seeds=3, alone=6)
+QUICK = settings(RATES, steps=1000, seeds=3)
 study = Study(
     "topics/embedding-blocks",
     title="Trained embeddings have larger inner products for words of one topic",
     source=shared.SOURCE,
     at="Figure 2.1",
     quick=QUICK,
-    full=settings(PUBLISHED, steps=shared.published_steps(50_000, 10_000), seeds=10, alone=10),
+    full=settings(PUBLISHED, steps=shared.published_steps(50_000, 10_000), seeds=10),
     null=untrained(QUICK),
 )
 
