@@ -114,13 +114,13 @@ def test_a_job_is_alive_from_its_order_to_its_end() -> None:
 def test_a_job_ends_when_no_page_asks_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from sandlab.atlas import jobs
 
-    monkeypatch.setattr(jobs, "_FORGOTTEN", 2.0)
+    monkeypatch.setattr(jobs, "_FORGOTTEN", 1.0)
     monkeypatch.setattr(jobs, "_LOOK", 0.2)
 
     async def play() -> tuple[str, str]:
         known = jobs.Jobs(None)
         job = known.start("run", "asleep", ["timeit", "-n1", "-r1", "import time; time.sleep(600)"])
-        for _ in range(20):  # a page is there
+        for _ in range(10):  # a page is there
             await asyncio.sleep(0.2)
             known.all()
         before = job.state

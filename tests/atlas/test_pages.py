@@ -386,6 +386,7 @@ def test_a_training_is_seen_live_stopped_kept_and_guessed_against(page: Any, add
     page.wait_for_function("() => document.querySelector('#score').textContent.includes('the model')")
 
 
+@pytest.mark.gate(2)
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_no_page_is_wider_than_the_screen(browser: Any, address: str, width: int, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})

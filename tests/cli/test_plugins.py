@@ -43,8 +43,8 @@ def terminal(*words: str, folder: Path, code: int = 0, **environment: str) -> st
 
 
 @pytest.fixture
-def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a command says that is refused, called in this process as if no plug-in had been loaded before."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command says, called in this process as if no plug-in had been loaded before; refused unless told."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SANDLAB_STORE", str(tmp_path / "runs"))
     monkeypatch.setenv("SANDLAB_PLUGINS", "")
@@ -52,8 +52,8 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr("sandlab.plugins._loaded", {})
     monkeypatch.delitem(sys.modules, "mine", raising=False)
 
-    def give(*words: str) -> str:
-        assert call([*words]) == 2
+    def give(*words: str, code: int = 2) -> str:
+        assert call([*words]) == code
         said = capsys.readouterr()
         return said.out + said.err
 
@@ -113,14 +113,14 @@ def test_a_new_study_passes_its_own_test(tmp_path: Path) -> None:
         sys.path.remove(str(tmp_path))
 
 
-def test_any_module_is_trained_by_its_place(tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_any_module_is_trained_by_its_place(tmp_path: Path, here: Callable[..., str]) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     settings = ["--set", "world.length=8", "--set", "steps=3", "--set", "model.width=4"]
-    said = terminal("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, folder=tmp_path)
+    said = here("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, code=0)
     assert "the best possible" in said
-    wrong = refused("train", "--world", "dyck", "--model", "mine.py:Wrong")
+    wrong = here("train", "--world", "dyck", "--model", "mine.py:Wrong")
     assert "logits" in wrong and "Traceback" not in wrong
-    assert "did you mean 'MyGRU'" in refused("train", "--world", "dyck", "--model", "mine.py:MyGru")
+    assert "did you mean 'MyGRU'" in here("train", "--world", "dyck", "--model", "mine.py:MyGru")
 
 
 @pytest.mark.parametrize(
@@ -133,22 +133,30 @@ def test_any_module_is_trained_by_its_place(tmp_path: Path, refused: Callable[..
     ],
 )
 def test_a_plug_in_that_cannot_be_loaded_is_told_in_one_sentence(
-    words: list[str], said: str, tmp_path: Path, refused: Callable[..., str]
+    words: list[str], said: str, tmp_path: Path, here: Callable[..., str]
 ) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "json.py").write_text("import collections\n")
-    printed = refused("list", "worlds", *words)
+    printed = here("list", "worlds", *words)
     assert said in printed and "Traceback" not in printed
 
 
-def test_a_saved_model_does_not_load_a_file_by_itself(tmp_path: Path) -> None:
+def test_a_saved_model_does_not_load_a_file_by_itself(tmp_path: Path, here: Callable[..., str]) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     settings = ["--set", "world.length=8", "--set", "steps=1"]
-    terminal("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, folder=tmp_path)
+    here("train", "--world", "in-context-markov", "--model", "mine.py:MyGRU", *settings, code=0)
     (folder,) = (tmp_path / "runs" / "training").glob("*/model")
-    load = f"import sandlab as sl\nprint(sl.models.load({str(folder)!r}).parameter_count())"
-    assert "mine.py is not loaded" in python(load, tmp_path)
-    assert python(f"import sandlab.plugins\nsandlab.plugins.add('mine.py')\n{load}", tmp_path).strip().isdigit()
+    script = f"""
+import sandlab as sl, sandlab.plugins
+try:
+    sl.models.load({str(folder)!r})
+except sl.BadInput as problem:
+    print(problem)
+sandlab.plugins.add("mine.py")
+print(sl.models.load({str(folder)!r}).parameter_count())
+"""
+    first, second = python(script, tmp_path, SANDLAB_PLUGINS="").splitlines()
+    assert "mine.py is not loaded" in first and second.isdigit()
 
 
 STUDY = """

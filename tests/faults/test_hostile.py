@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("stores", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stores", [5, pytest.param(300, marks=pytest.mark.slow)])
 def test_every_command_ends_with_a_documented_exit_code(stores: int) -> None:
     words = [sys.executable, str(HERE / "hostile.py"), "--stores", str(stores)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}

@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("local", 6),
-        ("training", 6),
+        ("local", 3),
+        ("training", 3),
         pytest.param("local", 500, marks=pytest.mark.slow),
         pytest.param("training", 400, marks=pytest.mark.slow),
         pytest.param("processes", 100, marks=pytest.mark.slow),  # one kill of such a run: tests/lab/test_faults.py

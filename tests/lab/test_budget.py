@@ -103,7 +103,7 @@ def test_when_time_is_up_no_job_begins_and_the_same_call_goes_on(tmp_path: Path)
         sl.run(study, store=tmp_path, settings=settings, budget=0.9)
     report = sl.run(study, store=tmp_path, settings=settings)
     assert 1 <= report.about["jobs"]["cached"] <= 5
-    assert report.metrics == sl.run(study, store=tmp_path / "other", settings=settings).metrics
+    assert report.metrics == sl.run(study, store=tmp_path / "other").metrics
 
 
 def test_a_job_without_checkpoints_that_outlives_the_budget_is_ended(

@@ -13,10 +13,10 @@ from sandlab.registry import _study_modules
 from sandlab.studies.claims import Finding
 
 WITH_NULL = [name for name in sorted(_study_modules()) if "null" in sl.get("studies", name).presets]
-CHEAP = ["reasoning/ideal-horizon", "knowledge/memory-capacity", "distillation/grammar-lengths"]
+CHEAP = ["knowledge/memory-capacity", "distillation/grammar-lengths"]
 DEARER = [
     "distillation/two-stage", "flip-flop/drift", "hmm/restarts", "markov/causal-graph-ood", "nce/images",
-    "parallel/hitting-times", "reasoning/length-generalisation", "topics/value-blocks",
+    "parallel/hitting-times", "reasoning/ideal-horizon", "reasoning/length-generalisation", "topics/value-blocks",
 ]  # fmt: skip
 """Studies whose null takes some seconds, and up to half a minute."""
 

@@ -21,7 +21,7 @@ def test_circuits_of_the_scan_differ_only_where_the_state_is_read_off():
 
 
 def test_errors_counted_together_are_those_counted_apart():
-    for name, build in (("abab", scan_circuit), ("abab", krohn_rhodes_circuit), ("A5", scan_circuit)):
+    for name, build in (("abab", scan_circuit), ("abab", krohn_rhodes_circuit), ("S3", scan_circuit)):
         machines, models = started(name, build, 12)
         words = random_words(machines[0].alphabet, 12, 30, 0)
         assert count_errors_together(models, machines, words) == 0

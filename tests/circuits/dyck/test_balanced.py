@@ -204,7 +204,7 @@ def test_trained_and_theory_models_report_their_own_scores() -> None:
 
 def test_pair_frequencies_are_those_of_a_long_word() -> None:
     for depth, opening in ((4, 0.5), (3, 0.7), (1, 0.5)):
-        tokens = Dyck(types=2, depth=depth, length=2000, opening=opening).sample(20, rng=sl.rng(12)).inputs[:, 1:]
+        tokens = Dyck(types=2, depth=depth, length=500, opening=opening).sample(80, rng=sl.rng(12)).inputs[:, 1:]
         codes = depth_codes(tokens, 2, depth)
         closes = codes % 2 == 1
         levels = (codes // 2) % depth
@@ -218,12 +218,12 @@ def test_the_seen_drift_is_the_growth_of_the_read_out_along_a_long_word() -> Non
     u = contribution(model)
     row = (model.unembed.weight * model.norm.weight).detach().double()
     across = row[1] - row[3]
-    words = Dyck(types=2, depth=2, length=4000).sample(30, rng=sl.rng(13)).inputs
+    words = Dyck(types=2, depth=2, length=1000).sample(120, rng=sl.rng(13)).inputs
     counts = torch.stack([torch.bincount(word, minlength=9) for word in depth_codes(words, 2, 2)]).double().mean(0)
     found = []
     for kind in range(2):
         seen = u[2 * (2 * kind + 1) + 1] @ across
-        growth = float(counts[:8] @ seen[:8]) / 4000  # START is seen once only
+        growth = float(counts[:8] @ seen[:8]) / 1000  # START is seen once only
         found.append(abs(growth) / abs(float(seen[0] - seen[4])))
     assert seen_drift(model) == pytest.approx(sum(found) / 2, rel=0.05)
 

@@ -17,10 +17,11 @@ def same(program: CRasp, words: torch.Tensor, length: int) -> bool:
     return all(bool(part.all()) for part in parts)
 
 
+@pytest.mark.parametrize("length", [8, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", crasp_names())
-def test_every_word_of_up_to_ten_letters_gets_the_interpreters_answer(name: str) -> None:
+def test_every_word_of_up_to_ten_letters_gets_the_interpreters_answer(name: str, length: int) -> None:
     program = crasp_program(name)
-    assert same(program, torch.as_tensor(all_words(len(program.letters), 10)), 10)
+    assert same(program, torch.as_tensor(all_words(len(program.letters), length)), length)
 
 
 @pytest.mark.gate(12)

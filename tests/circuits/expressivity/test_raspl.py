@@ -87,7 +87,7 @@ def test_every_word_of_up_to_seven_letters_gets_the_interpreters_answer(name: st
 @pytest.mark.parametrize("task", TASKS)
 def test_compiled_programs_answer_their_tasks(task: str) -> None:
     world = ProgramTask(task, 1, 4, pool=6)
-    batch = world.sample(64, rng=sl.rng(1))
+    batch = world.sample(24, rng=sl.rng(1))
     model = compile_raspl(raspl_program(world), world.vocab, world.length)
     answers = run_compiled_raspl(model, batch.inputs)
     assert torch.equal(answers[batch.mask], batch.targets[batch.mask])

@@ -54,7 +54,7 @@ def test_radial_gradient_on_the_annulus_is_exponentially_small(distance, largest
 
 def test_exponent_tends_to_nine_sixteenths():
     assert steepest_point(gaussian(40)).exponent == pytest.approx(9 / 16, abs=0.006)
-    values = decay_exponent(gaussian(20), annulus_points(20.0).flatten(0, 1))
+    values = decay_exponent(gaussian(20), annulus_points(20.0, radii=5, angles=90).flatten(0, 1))
     assert float(values.min()) < 0.75  # below the printed interval
 
 
@@ -92,9 +92,7 @@ def test_tail_terms_bound_the_gradient_on_the_annulus():
 
 def test_gradient_norm_is_bounded_by_the_larger_mean():
     for distance in (1, 8, 16):
-        tau = torch.randn(120, 2, generator=sl.rng(0), dtype=torch.float64) * torch.tensor(
-            [3.0 * distance, distance**2]
-        )
+        tau = torch.randn(40, 2, generator=sl.rng(0), dtype=torch.float64) * torch.tensor([3.0 * distance, distance**2])
         largest = gaussian(distance).grad(tau).norm(dim=-1) / torch.clamp(tau[:, 0].abs(), min=distance)
         assert float(largest.max()) <= 1  # printed with the factor 32
 

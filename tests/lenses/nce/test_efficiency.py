@@ -43,7 +43,7 @@ def test_it_is_the_error_of_estimates_from_large_samples(kind: str) -> None:
             tau = problem.maximum_likelihood(n, rng=source)
         else:
             objective, tau = problem.sample(kind, n=n, rng=source), problem.tau_q
-            for _ in range(12):
+            for _ in range(7):
                 tau = tau - sl.learning.newton_direction(objective, tau)
         found.append(n * float(problem.distance(tau)) ** 2)
     assert np.mean(found) == pytest.approx(asymptotic_error(problem, kind), rel=0.2)

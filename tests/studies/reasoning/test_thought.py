@@ -36,9 +36,10 @@ def test_claims_about_connectivity() -> None:
 
 
 def test_small_runs_measure_and_draw() -> None:
+    small = {"batch_size": 4, "eval_examples": 16}
     cases = [
-        (circuits_with_thought.study, circuits_with_thought.settings((2, 3), 3, (0, 1), 3, 2, batch_size=4)),
-        (connectivity_depth.study, connectivity_depth.settings((4, 6), (1, 2), 3, (0, 1), (4,), batch_size=4)),
+        (circuits_with_thought.study, circuits_with_thought.settings((2, 3), 3, (0, 1), 3, 2, **small)),
+        (connectivity_depth.study, connectivity_depth.settings((4, 6), (1, 2), 3, (0, 1), (4,), **small)),
     ]
     for study, settings in cases:
         outcome = study.run(settings, LAB, "quick")

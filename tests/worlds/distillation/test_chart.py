@@ -91,6 +91,7 @@ def test_next_tokens_have_the_probabilities_of_all_continuations(rules: PCFG, sy
             assert float(stops[row, place]) == pytest.approx(every.get(text[:place], 0.0), abs=1e-14)
 
 
+@pytest.mark.gate(3)
 @pytest.mark.parametrize("name", ["cfg3b", "cfg3b-release", "cfg3i", "cfg3h", "cfg3g", "cfg3f"])
 def test_sampled_lengths_follow_the_exact_law(name: str) -> None:
     rules = grammar(name)
