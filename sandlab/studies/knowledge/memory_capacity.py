@@ -19,6 +19,13 @@ specification's d = 64 and more steps, now part of quick, were chosen afterwards
 that began at two items gave one perceptron of 8 × 8 the capacity 1, since both items' units were dead; it now begins
 in the middle.
 
+At d = 8 to 64 (quick) the slope of log N is 0.785 and that of N log N 0.96; at d = 8 to 128 with the source's 4096
+steps (full, five seeds, one H200, 2026-11-18) 0.793 and 0.95: a linear memory follows the source's line N log N ∝ d²,
+and N alone stays just below 0.8. On the GPU a search tries three sizes at once and took the first that failed, so
+that it met dead units of the smallest perceptron again (one seed holds 2, one 21, three 34 to 37): the slope of
+perceptrons is open there, 1.06 from 0.90 to 1.23. Without the smallest size it is 0.90 (read off afterwards, no
+claim), and on the CPU, one size at a time, 0.995.
+
 **In the figure.** Capacity against the number of weights that the theorem counts; dotted, one item per weight.
 """
 

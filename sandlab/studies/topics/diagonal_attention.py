@@ -11,6 +11,11 @@ first, factor 2; 1500 in the specification). The source gives no number of steps
 The second picture shows where training goes on the landscape of stage 2 for infinite documents of three topics: with
 block values towards the curve of best γ, with diagonal values far to the right. Sampled documents have other numbers
 of topics and 125 words, so the path need not end at the cross.
+
+**What was learnt** (full, 10 seeds, one H200, 2026-11-18). Over diagonal values words attend to themselves with 0.085,
+to other topics with 0.0043 and to other words of their topic with 0.0014 (printed: 0.092, 0.0026, 0.0018): the printed
+order. Trained together with the cross-entropy, none of twenty runs has a visible diagonal after 20 000 steps, where
+the source has seven of ten: its table is shown for stage 2 alone.
 """
 
 from __future__ import annotations

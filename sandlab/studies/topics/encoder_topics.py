@@ -22,6 +22,11 @@ looked at. The purity in the table is therefore no test of LDA; the claims about
 
 Full: 4 layers of width 256 on 100 topics and 10 000 words, 6000 steps of 32 windows; the specification has width 512
 (factor 2), 30 000 words (factor 3) and 50 000 steps (factor 8). The published encoders have 12 layers of width 768.
+
+What was learnt (full, five seeds, one H200, 2026-11-18): embeddings of words of one topic are more alike (cosine ratios
+of 1.7 to 1.8), but attention is not higher within topics (ratios of 0.83 to 0.98). This says little about attention:
+from 4000 documents LDA finds lists that share a true topic for only 23 % of their words, where the specification
+wants 70 %, so that these lists hardly are topics. A hundred topics need more documents.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ pairs, against −0.00016 over a thousand others: "over 10×". Early in a traini
 sum to zero, so that this ratio is T − 1 = 9; what is asked for here is five. Averaging the squares over the
 vocabulary instead of adding them up makes all steps a hundred times smaller, which fits the small entries that the
 source reports; this is an inference.
+
+**What was learnt** (full, 10 seeds, one H200, 2026-11-18). All four panels have blocks; with the squared loss and SGD
+same-topic entries are 18.5 times as large as the others, beyond the 9 of a young training.
 """
 
 from __future__ import annotations

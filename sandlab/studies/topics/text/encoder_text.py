@@ -20,7 +20,7 @@ form three blocks), but are learnt by heart: attention goes to what identifies a
 than between them; words that occur together in most articles are the most alike of all. What Tables 2.3 and 2.5 say
 about attention needs a real text.
 
-**At full size** (five seeds on WikiText-2, one H200, 2026-11-18) embeddings of words of one topic are more alike than
+**At full size** (five seeds on WikiText-2, 2026-11-18) embeddings of words of one topic are more alike than
 others, and more than those of pairs that occur together often. Attention within topics is not higher than between
 them, and no higher than before training. A width of 64 and 1500 steps on a small text are far from the source's
 encoders.
