@@ -7,6 +7,11 @@ the second: self-attention 0.032 against 0.033, total variation of cross-attenti
 
 The model is that of `parallel/translation`, in quick (six seeds) as in full (three), where 1000 test sentences take the
 place of the 2000 first planned. The null is the untrained model.
+
+**What was learnt** (2026-11-18). As in the source: cross-attention of repeated words is more alike (total variation
+0.53 against 0.71 in full, 25 % less in each seed), while self-attention to each other hardly differs in the mean (0.168
+against 0.162). In one of three seeds of the full size it differs by more than cross-attention does, so that the
+comparison of the two stays open there; with six seeds in quick it holds.
 """
 
 from __future__ import annotations

@@ -11,6 +11,11 @@ The second picture is toy translation: refinement with more passes, and with res
 picks, against autoregressive sampling with the same checker. The null are untrained models. Full: models of brackets of
 width 128 trained for 2000 steps (first planned: 5000, factor 0.4), the translators of `parallel/translation`, and 1000
 strings (first planned: 2000).
+
+**What was learnt** (2026-11-18, full). Brackets drawn all at once are hardly ever balanced (0.005); twelve steps of
+2-Gibbs, 13 passes, repair two thirds; one by one (10 passes) reaches 0.83, left to right (11 passes) 0.997, with the
+verifier 1. No parallel decoder reaches the sequential one with fewer passes. In translation four restarts and the
+checker lift refinement from 0.57 to 0.62; token by token is at 0.83 with 13 passes.
 """
 
 from __future__ import annotations

@@ -18,6 +18,13 @@ of ambiguity that one pass cannot resolve. The null are untrained models.
 One length is tried, the likeliest. The source tries five and ranks them by summed log-probability, which prefers short
 answers here: in a pilot (one seed) three lengths gave 0.66 valid translations after four passes against 0.82 with one;
 `parallel/refinement-ablation` judges it.
+
+**What was learnt** (2026-11-18). Full, three seeds: after one pass 0.57 of the ambiguous and 0.92 of the clear
+translations are valid; 0.30 of the ambiguous ones repeat a word, of the autoregressive model's 0.001. More passes
+change little (0.574 after four, 0.568 after ten), and with three seeds the two claims about them stay open; with six
+seeds in quick both hold (+0.02 and +0.005). In both sizes one seed learns clear data late (0.77 in quick, 0.88 in full,
+the others above 0.9), which leaves "one pass suffices" open. The autoregressive model is better on ambiguous data (0.83
+against 0.57), by far more than the source's one BLEU point, and takes five times as many passes.
 """
 
 from __future__ import annotations

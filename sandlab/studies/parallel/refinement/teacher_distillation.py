@@ -6,6 +6,9 @@ refining model is trained on these pairs and compared with one trained on the am
 ambiguous data are is measured by the share of valid translations and of repeats after one pass. The null is an
 untrained student of an untrained teacher. Full: the models of `parallel/translation`, 20 000 pairs of the teacher for
 each seed (first planned: 200 000, factor 0.1) and 500 test sentences (first planned: 2000).
+
+**What was learnt** (quick, 2026-11-18). The gain is small, if there is one: 0.02 ± 0.03 more valid translations after
+one pass over six seeds, as many repeats. How much of the ambiguity the teacher's beam search removes was not measured.
 """
 
 from __future__ import annotations
