@@ -146,13 +146,15 @@ def budgets(results: Results) -> Figure:
 
 @study.figure
 def teachers(results: Results) -> Figure:
-    figure, axes = figures.new(columns=2, title="The teachers' accuracy and dependence on 3-grams")
+    figure, axes = figures.new(columns=3, title="The teachers' accuracy and dependence on 3-grams")
     for each in results.courses:
         steps, metrics = each.teacher.eval_steps, each.teacher.metrics
         figures.band(axes[0], steps, metrics["accuracy"], each.name)
-        axes[1].plot(steps, np.median(metrics["robust"][..., 0], 0), label=each.name)
+        for axis, measure in zip(axes[1:], ("robust", "close")):
+            axis.plot(steps, np.median(metrics[measure][..., 0], 0), label=each.name)
     axes[0].set(xlabel="teacher's step", ylabel="held-out accuracy on span ends")
     axes[1].set(xlabel="teacher's step", ylabel="median L_robust of 3-grams")
+    axes[2].set(xlabel="teacher's step", ylabel="median L_close of 3-grams")
     for axis in axes:
         axis.legend(fontsize=7)
     return figure
