@@ -364,8 +364,9 @@ def knowledge(results: Results) -> dict[str, Figure]:
             axes, ((results.ns, "robust"), (results.ns, "close"), (levels, "nonterminals"))
         ):
             axis.errorbar(steps, each[measure].mean(0), yerr=each[measure].std(0), marker="o", capsize=2, label=name)
+            axis.set_xticks(steps)
     axes[0].set(xlabel="n", ylabel="median L_robust")
     axes[1].set(xlabel="n", ylabel="median L_close")
-    axes[2].set(xlabel="layer of the tree (the root is 1)", ylabel="accuracy of the non-terminals' probe")
+    axes[2].set(xlabel="layer of the tree (the root is 1)", ylabel="accuracy, non-terminals")
     axes[0].legend(fontsize=7)
     return {"knowledge": figure}
