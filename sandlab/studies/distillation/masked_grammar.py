@@ -358,13 +358,12 @@ def knowledge(results: Results) -> dict[str, Figure]:
     if not final:
         return {}
     figure, axes = figures.new(columns=3, title="What students of each method rely on and know")
-    for name, each in final.items():
-        levels = np.arange(1, each["nonterminals"].shape[1] + 1)
-        for axis, (steps, measure) in zip(
-            axes, ((results.ns, "robust"), (results.ns, "close"), (levels, "nonterminals"))
-        ):
-            axis.errorbar(steps, each[measure].mean(0), yerr=each[measure].std(0), marker="o", capsize=2, label=name)
-            axis.set_xticks(steps)
+    for axis, measure in zip(axes, ("robust", "close", "nonterminals")):
+        for name, each in final.items():
+            values = each[measure]
+            places = np.arange(1, values.shape[1] + 1) if measure == "nonterminals" else np.array(results.ns)
+            axis.errorbar(places, values.mean(0), yerr=values.std(0), marker="o", capsize=2, label=name)
+            axis.set_xticks(places)
     axes[0].set(xlabel="n", ylabel="median L_robust")
     axes[1].set(xlabel="n", ylabel="median L_close")
     axes[2].set(xlabel="layer of the tree (the root is 1)", ylabel="accuracy, non-terminals")
