@@ -12,7 +12,7 @@ from stand_in import LAB
 
 from sandlab.learning.experiment import Runs
 from sandlab.studies.distillation import grammar_variants, masked_grammar, next_token, text
-from sandlab.studies.distillation._courses import METHODS, Course, Taught, for_steps
+from sandlab.studies.distillation._courses import METHODS, Course, Taught, for_steps, teach
 from sandlab.worlds.distillation.text import MaskedText
 
 BUDGETS = (2000, 4000, 8000, 16_000)
@@ -126,6 +126,15 @@ def test_a_small_run_of_masked_grammar() -> None:
         "teacher-above-student", "distillation-above-labels", "ngrams-come-and-go"
     }  # fmt: skip
     assert not any(name.startswith("kept.") for name in outcome.results.taught.teacher.metrics)
+
+
+def test_at_the_teachers_own_budget_the_teachers_are_the_large_models() -> None:
+    course = replace(small(text.course(text.study.presets["quick"])), budgets=(2,), teacher_budgets=(3, 4))
+    found = teach(course, LAB)
+    bare = replace(course.teacher, probes=())
+    again = [LAB.train(for_steps(bare, steps)).metrics["accuracy"][:, -1] for steps in (3, 4)]
+    assert found.bigger is not None and np.allclose(found.bigger, again)
+    assert np.array_equal(found.bigger[1], found.teacher.metrics["accuracy"][:, -1])
 
 
 @pytest.mark.slow
