@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from jaxtyping import Float
+from pretended_gpu import pretended_gpu
 from torch import Tensor, nn
 
 from sandlab.errors import BadInput
@@ -31,9 +32,11 @@ from sandlab.learning.distillation.lessons import (
 from sandlab.learning.distillation.perceptrons import Drill, PerceptronStack, drill
 from sandlab.learning.experiment import Experiment, Members, Training, join, train_members
 from sandlab.models.base import Config, Model, build, configured, seeded
+from sandlab.models.distillation.published import bert
 from sandlab.models.distillation.theory_perceptron import perceptron
 from sandlab.random import rng
 from sandlab.worlds.base import Batch
+from sandlab.worlds.distillation.grammar_tasks import MaskedGrammar
 from sandlab.worlds.distillation.parities import SparseParity
 
 WORLD = SparseParity(6, 2)
@@ -136,6 +139,21 @@ def test_members_of_lessons_together_are_those_of_each_alone() -> None:
         alone = learn(lesson, store)
         own = together.metrics["loss"][2 * place : 2 * place + 2]
         assert np.allclose(alone.metrics["loss"], own, atol=1e-5)
+
+
+def test_lessons_together_keep_to_their_device() -> None:
+    world = MaskedGrammar("cfg3b", root="13|14|15")
+    how = replace(TRAINING, steps=4, evals=2, batch_size=2, eval_examples=4)
+    teacher, student = (
+        Experiment(world, bert(world.vocab, world.length, heads, layers=1, dropout=0.0), how, 2) for heads in (2, 1)
+    )
+    kept = replace(teacher, probes=(keep_weights,))
+    store = CheckpointStore.of(train_members(Members(kept, (0, 1))), teacher.model)
+    plans = (None, OneShot(4), (TwoShot((2,), 1, 4), TwoShot((4,), 1, 4)))
+    lessons = tuple(Lesson(kept, student, plan, 1e-4, (0, 1), "cuda") for plan in plans)
+    with pretended_gpu():
+        runs = learn_together(Together(lessons), store)
+    assert len(runs) == 6 and np.isfinite(runs.metrics["loss"]).all()
 
 
 def test_a_plan_for_each_seed_needs_as_many_plans() -> None:
