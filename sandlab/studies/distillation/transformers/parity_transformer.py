@@ -151,7 +151,7 @@ FULL = Settings(
 )
 study = Study(
     "distillation/parity-transformer",
-    title="A transformer with few heads learns sparse parity from the checkpoints of one with many",
+    title="Transformers on sparse parity: what the checkpoints of many heads teach few",
     source=shared.SOURCE,
     at="Figures 4.4 (middle), 4.14 to 4.17",
     quick=QUICK,
