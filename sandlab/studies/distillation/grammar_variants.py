@@ -78,7 +78,7 @@ def all_variants(quick: bool) -> tuple[Course, ...]:
 QUICK = Settings(all_variants(True))
 study = Study(
     "distillation/grammar-variants",
-    title="Distillation of BERT on grammars beats the labels at every mask rate and grammar tried",
+    title="Distillation of BERT on grammars: schedules, temperatures, mask rates and grammars side by side",
     source=shared.SOURCE,
     at="Figures 4.27 to 4.30",
     quick=QUICK,

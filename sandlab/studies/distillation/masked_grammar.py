@@ -1,4 +1,4 @@
-"""BERT on sentences of cfg3b: distillation beats the labels, and the n-grams come and go.
+"""BERT on sentences of cfg3b: does distillation beat the labels, and do n-grams come and go?
 
 A teacher with many heads learns masked prediction and keeps its checkpoints; students with few heads are trained on the
 labels, on the final teacher (the better of τ = 1 and 10⁻⁴) and on N checkpoints in turn. During the teacher's rapid
@@ -22,6 +22,12 @@ of 1024, non-terminals are probed after one pass over 12 800 sentences for four 
 
 Changed before any run: the claim about L_robust first counted the share of teachers with an interior maximum, which
 three seeds cannot decide; it became the ratio of the maximum to the ends.
+
+**What was learnt** (full, one H200, 2026-11-18). No teacher learnt: at the rate 2.5·10⁻³ all three encoders of 32 heads
+fell from the plateau without context (loss 1.05) to equal shares for the three words (1.098) between steps 200 and 500,
+and taught that. On the labels 8 and 16 heads stay on the plateau (accuracy 0.45) for 1500 steps; 8 heads reach 0.61
+after 3200. The verdicts of that run say that this preset was too short and its rate too high for the larger model,
+nothing about distillation.
 """
 
 from __future__ import annotations
@@ -110,7 +116,7 @@ READ_OFF = {
 """Figure 4.4 (right), read off: steps → accuracies of labels, one-shot, progressive and the teacher's size."""
 study = Study(
     "distillation/masked-grammar",
-    title="A small BERT learns a grammar better from a large one than from labels; n-grams come and go on the way",
+    title="A large BERT teaches a small one a grammar: no better than the labels at the sizes tried",
     source=shared.SOURCE,
     at="Figures 4.4 (right), 4.7, 4.8, 4.25 and 4.26",
     quick=QUICK,
@@ -259,13 +265,15 @@ def reaches(steps: np.ndarray, accuracy: np.ndarray, share: float = 0.8) -> np.n
 def more_heads_learn_earlier(results: Results) -> np.ndarray:
     """The more heads, the earlier the rapid phase.
 
-    Step at which the teachers reach 80 % of their final accuracy over that of models with the fewest heads.
+    Step at which the teachers reach 80 % of their final accuracy over that of models with the fewest heads; 10 where
+    the teacher ends below 0.5, little above what needs no context.
     """
     if not results.sizes:
         raise NotMeasured("models with other numbers of heads")
     teacher = results.taught.teacher
     few = results.sizes[min(results.sizes)]
-    return reaches(teacher.eval_steps, teacher.metrics["accuracy"]) / reaches(teacher.eval_steps, few)
+    many = teacher.metrics["accuracy"]
+    return np.where(many[:, -1] > 0.5, reaches(teacher.eval_steps, many) / reaches(teacher.eval_steps, few), 10.0)
 
 
 @study.table
@@ -304,7 +312,7 @@ def beside_published(results: Results) -> Rows:
 
 @study.figure
 def phases(results: Results) -> Figure:
-    figure, axes = figures.new(columns=3, title="n-grams come and go while the teacher learns the grammar")
+    figure, axes = figures.new(columns=3, title="The teacher's loss, and how far it depends on n-grams")
     steps, metrics = results.taught.teacher.eval_steps, results.taught.teacher.metrics
     figures.band(axes[0], steps, metrics["loss"], "teacher")
     figures.levels(axes[0], {"no context": WORLD.plateau[0]})
@@ -342,7 +350,7 @@ def sizes(results: Results) -> dict[str, Figure]:
     if not results.sizes:
         return {}
     steps, teacher = results.taught.teacher.eval_steps, results.taught.teacher.metrics["accuracy"]
-    figure, (axis,) = figures.new(width=5.6, title="More heads learn the grammar earlier")
+    figure, (axis,) = figures.new(width=5.6, title="Models of several sizes on the labels")
     named = {f"{heads} heads": curves for heads, curves in results.sizes.items()}
     for name, curves in {**named, "teacher": teacher}.items():
         figures.band(axis, steps, curves, name)
