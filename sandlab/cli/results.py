@@ -232,7 +232,7 @@ def results(as_json: AsJson = False) -> None:
     source gives a number for it, and again 1 when no current run decides it. Cost: what the run took when it was
     recorded, alone or beside others; or about (~) what its trainings take on a GPU at the speed of the recorded runs,
     or what it took with other settings; "unknown" where nothing of this is there. Trainings that a run above asks for
-    as well are in the store by then and are not counted again: "shared" when that is all of them.
+    as well are in the store by then and are not counted again.
     """
     from sandlab.cli.screen import print_json
     from sandlab.lab._report.agenda import agenda
@@ -251,11 +251,9 @@ def results(as_json: AsJson = False) -> None:
 
 
 def _price(row: Any) -> str:
-    """What a run costs, in words that fit into a column: "~12 min", "33 s", "shared"."""
+    """What a run costs, in words that fit into a column: "~12 min", "33 s", "unknown"."""
     if row.extra is None:
         return "unknown"
-    if row.extra == 0:
-        return "shared"
     mark = "" if row.basis == "recorded" else "~"
     steps = ((5400, 3600, "h"), (90, 60, "min"), (1, 1, "s"))
     for least, unit, word in steps:

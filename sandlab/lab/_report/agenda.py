@@ -84,27 +84,33 @@ def agenda(folder: Path | None = None) -> Agenda:
     """What is recorded, and what to run next."""
     recorded = {(run.study, run.preset): run for run in published(folder=folder)}
     whole = [run for run in recorded.values() if _device(run) == "cuda" and _computed_all(run) and run.same_settings]
-    rates = fit_rates((_work(get("studies", run.study), run.preset), run.seconds) for run in whole)
+    quick = {run.study: run.seconds for run in recorded.values() if run.preset == "quick"}
+    rates = fit_rates(
+        (_work(get("studies", run.study), run.preset), quick.get(run.study, 0.0), run.seconds) for run in whole
+    )
     studies = [get("studies", name) for name in names("studies")]
     rows = [row for study in studies for row in _rows(study, recorded, rates)]
-    return Agenda([row for row in rows if row.status == "current"] + list(_in_order(rows, rates)), rates)
+    return Agenda([row for row in rows if row.status == "current"] + list(_in_order(rows, quick, rates)), rates)
 
 
-def _in_order(rows: list[Row], rates: Rates | None) -> Iterator[Row]:
+def _in_order(rows: list[Row], quick: dict[str, float], rates: Rates | None) -> Iterator[Row]:
     """What is not current, each time the run that tells most in a minute when those before it have been run."""
     waiting, trained = [row for row in rows if row.status != "current"], set[TrainingWork]()
     for order in range(len(waiting)):
-        priced = [replace(row, order=order, extra=_extra(row, trained, rates)) for row in waiting]
+        priced = [
+            replace(row, order=order, extra=_extra(row, trained, quick.get(row.study, 0.0), rates)) for row in waiting
+        ]
         best = min(priced, key=lambda row: row.rank)
         waiting.pop(priced.index(best))
         trained.update(_work(get("studies", best.study), best.preset) if best.basis == "estimated" else [])
         yield best
 
 
-def _extra(row: Row, trained: set[TrainingWork], rates: Rates | None) -> float | None:
+def _extra(row: Row, trained: set[TrainingWork], quick: float, rates: Rates | None) -> float | None:
+    """What a run costs when these trainings are in the store."""
     if row.basis != "estimated" or rates is None:
         return row.cost
-    return rates.estimate([each for each in _work(get("studies", row.study), row.preset) if each not in trained]) or 0.0
+    return rates.estimate([each for each in _work(get("studies", row.study), row.preset) if each not in trained], quick)
 
 
 def _rows(study: Study[Any], recorded: dict[tuple[str, str], PublishedRun], rates: Rates | None) -> Iterator[Row]:
@@ -119,7 +125,8 @@ def _rows(study: Study[Any], recorded: dict[tuple[str, str], PublishedRun], rate
         told = [] if status == "current" else [claim for claim in study.due(preset) if _new(claim, preset, found)]
         paper = [claim for claim in told if preset != "null" and claim.paper]
         unclear = [claim for claim in told if preset != "null" and not _decided(claim, found)]
-        device, cost, basis = _cost(study, preset, run, rates)
+        quick = next((each.seconds for each in own if each.preset == "quick"), 0.0)
+        device, cost, basis = _cost(study, preset, run, quick, rates)
         yield Row(
             study=study.name,
             preset=preset,
@@ -147,14 +154,14 @@ def _decided(claim: Claim, found: dict[str, list[tuple[str, str]]]) -> bool:
 
 
 def _cost(
-    study: Study[Any], preset: str, run: PublishedRun | None, rates: Rates | None
+    study: Study[Any], preset: str, run: PublishedRun | None, quick: float, rates: Rates | None
 ) -> tuple[str, float | None, str]:
     """Device, seconds, and where these come from."""
     if run is not None and _computed_all(run) and run.same_settings:
         return _device(run), run.seconds, "recorded"
     work = _work(study, preset) if preset == "full" or (run is not None and _device(run) == "cuda") else []
     device = _device(run) if run is not None else "cuda" if work else "cpu"
-    estimate = rates.estimate(work) if rates is not None and device == "cuda" else None
+    estimate = rates.estimate(work, quick) if rates is not None and work and device == "cuda" else None
     if estimate is None and run is not None and _computed_all(run):
         return device, run.seconds, "other settings"
     return device, estimate, "unknown" if estimate is None else "estimated"

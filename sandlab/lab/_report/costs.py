@@ -2,16 +2,16 @@
 
 Which trainings these are, the study says itself: `collect` is called with a laboratory that notes what it is asked for
 and answers nothing, until the study needs an answer. A training takes time to be prepared, for every update (which
-moves all seeds at once) and for what flows through its layers, which grows with their width:
+moves all seeds at once) and for what flows through its layers, which grows with their width; for what a study does
+besides training (decoding, probes, exact sums) the time of its quick run stands:
 
-    seconds ≈ a · trainings + b · updates + c · Σ tokens · √parameters
+    seconds ≈ a · trainings + b · updates + c · Σ tokens · √parameters + d · seconds of the quick run
 
 Multiplications grow with the parameters themselves, but large models do them faster: on one H200 a token of a model of
 19 million weights costs some twenty times as much as one of a hundred thousand, not two hundred times
-(docs/benchmarks.md). The rates a, b, c are fitted to recorded runs that computed everything themselves, and scaled so
-that half of these took longer. What a run does besides training (decoding, probes, exact sums) counts only by its share
-in those runs, and some of them shared their GPU: an estimate may be wrong by several times. On a CPU nothing is
-estimated: such a formula missed half of the recorded runs there by more than four times.
+(docs/benchmarks.md). The rates a to d are fitted to recorded runs that computed everything themselves, and scaled so
+that half of these took longer. Some of them shared their GPU with others: an estimate may be wrong by several times. On
+a CPU nothing is estimated: such a formula missed half of the recorded runs there by more than four times.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TrainingWork:
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds for a training, for an update, and for a token through a model of one parameter.
+    """Seconds for a training, for an update, for a token through a model of one parameter, for a second of quick.
 
     spread   the middle half of what recorded runs took lies between these multiples of their estimate
     runs     how many recorded runs the rates were read from
@@ -65,16 +65,16 @@ class Rates:
     spread: tuple[float, float]
     runs: int
 
-    def estimate(self, work: Sequence[TrainingWork]) -> float | None:
-        """About how many seconds a run with these trainings takes; None when there is none."""
-        return float(np.dot(_features(work), self.seconds)) if work else None
+    def estimate(self, work: Sequence[TrainingWork], quick: float) -> float:
+        """About how many seconds a run with these trainings takes, of a study whose quick run takes so many."""
+        return float(np.dot(_features(work, quick), self.seconds))
 
 
-def fit_rates(runs: Iterable[tuple[Sequence[TrainingWork], float]]) -> Rates | None:
-    """Rates from the trainings of runs and their seconds; None where too few runs train."""
+def fit_rates(runs: Iterable[tuple[Sequence[TrainingWork], float, float]]) -> Rates | None:
+    """Rates from the trainings of runs, the seconds of quick and those of the run; None where too few runs train."""
     from scipy.optimize import nnls
 
-    known = [(_features(work), seconds) for work, seconds in runs if work and seconds > 0]
+    known = [(_features(work, quick), seconds) for work, quick, seconds in runs if work and seconds > 0]
     if len(known) < _FEWEST:
         return None
     work, took = np.array([each for each, _ in known]), np.array([seconds for _, seconds in known])
@@ -85,9 +85,8 @@ def fit_rates(runs: Iterable[tuple[Sequence[TrainingWork], float]]) -> Rates | N
     return Rates(tuple((rates * middle).tolist()), (float(low / middle), float(high / middle)), len(took))
 
 
-def _features(work: Sequence[TrainingWork]) -> np.ndarray:
-    found: np.ndarray = np.sum([training.features for training in work], axis=0)
-    return found
+def _features(work: Sequence[TrainingWork], quick: float) -> np.ndarray:
+    return np.array([*np.sum([(0, 0, 0), *(training.features for training in work)], axis=0), quick])
 
 
 class _Asked(Lab):
@@ -163,13 +162,21 @@ def _parameters(config: object) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _weights_of(config: Any) -> int:
-    """How many weights a model has, without making them where it can be built without numbers."""
+    """How many weights a model has, without drawing them where it can be built without numbers."""
     import torch
+    from torch.overrides import TorchFunctionMode
 
     from sandlab.models.base import build, seeded
 
+    class Undrawn(TorchFunctionMode):
+        """Initial weights are not drawn: on tensors without memory that takes most of the time."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = getattr(func, "__name__", "")
+            return args[0] if args and named in ("normal_", "uniform_") else func(*args, **(kwargs or {}))
+
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), Undrawn():
             return sum(weight.numel() for weight in build(config).parameters())
     except (RuntimeError, NotImplementedError, ValueError, TypeError):
         with seeded(0):

@@ -146,11 +146,12 @@ def test_the_most_telling_minute_comes_first_and_shared_trainings_cost_once(
     dark.collector = answers_first
     monkeypatch.setattr(dark, "presets", {"full": dark.presets["full"]})
     record(tmp_path, known, "full", [1.0] * 3, collect="older code", seconds=3600.0, device="cuda")
-    monkeypatch.setattr(module, "fit_rates", lambda runs: Rates((100.0, 0.0, 0.0), (1.0, 1.0), 5))
+    record(tmp_path, twin, "quick", [1.0] * 3)
+    monkeypatch.setattr(module, "fit_rates", lambda runs: Rates((100.0, 0.0, 0.0, 0.5), (1.0, 1.0), 5))
     monkeypatch.setattr(module, "asked", lambda s, p: [] if s is dark else asked(s, p))
     due = [row for row in agenda(tmp_path).due if row.preset == "full"]
     assert [row.command.split()[2] for row in due] == ["agenda/b", "agenda/c", "agenda/known", "agenda/dark"]
-    assert due[0].cost == due[1].cost == due[0].extra and due[1].extra == 0.0
+    assert due[0].cost == due[0].extra == 300.0 and due[1].cost == 345.0 and due[1].extra == 45.0  # half of quick
     assert due[2].extra == 3600.0 and due[3].extra is None
     assert [row.device for row in due] == ["cuda", "cuda", "cuda", "cpu"]
 
@@ -161,17 +162,18 @@ def test_rates_that_made_the_seconds_are_found_again() -> None:
     for _ in range(12):
         sizes = draw.integers((1, 10, 100, 1000), (9, 9999, 9999, 10**6), size=(int(draw.integers(1, 5)), 4)).tolist()
         work = [TrainingWork(*size) for size in sizes]
-        runs.append((work, sum(14 + 2e-3 * w.updates + 1e-9 * w.seeds * w.updates * w.tokens * w.parameters**0.5
-                               for w in work)))  # fmt: skip
+        flow = sum(w.seeds * w.updates * w.tokens * w.parameters**0.5 for w in work)
+        quick = float(draw.uniform(1, 100))
+        runs.append((work, quick, 14 * len(work) + 2e-3 * sum(w.updates for w in work) + 1e-9 * flow + 0.3 * quick))
     rates = fit_rates(runs)
     assert rates is not None and rates.runs == 12
-    np.testing.assert_allclose(rates.seconds, (14, 2e-3, 1e-9), rtol=1e-6)
+    np.testing.assert_allclose(rates.seconds, (14, 2e-3, 1e-9, 0.3), rtol=1e-6)
     np.testing.assert_allclose(rates.spread, (1.0, 1.0), rtol=1e-6)
     new = [TrainingWork(4, 500, 10_000, 1_000_000)]
-    assert rates.estimate(new) == pytest.approx(14 + 1.0 + 20.0)
-    assert rates.estimate([]) is None
+    assert rates.estimate(new, 10.0) == pytest.approx(14 + 1.0 + 20.0 + 3.0)
+    assert rates.estimate([], 10.0) == pytest.approx(3.0)
     assert fit_rates(runs[:4]) is None
-    slow = fit_rates([(work, seconds * (3 if index % 2 else 1)) for index, (work, seconds) in enumerate(runs)])
+    slow = fit_rates([(work, quick, each * (3 if i % 2 else 1)) for i, (work, quick, each) in enumerate(runs)])
     assert slow is not None and slow.spread[1] > 1.2 * slow.spread[0]
 
 
