@@ -35,7 +35,7 @@ tour: $(VENV)/core.stamp ## run a quick study of most chapters, print the findin
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 
-test: $(VENV)/everything.stamp ## the tests (about a quarter of an hour on two cores)
+test: $(VENV)/everything.stamp ## the tests (ten to fifteen minutes on two cores)
 	$(PYTEST) -m "not slow"
 
 test-full: $(VENV)/everything.stamp ## the tests and the long statistical checks, with line coverage

@@ -11,12 +11,12 @@ import dataclasses
 import functools
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sandlab.errors import BadInput
 from sandlab.models.base import Model
@@ -68,7 +68,7 @@ def _name(model: Model) -> str:
         return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _kind(name: str) -> Any:
+def _kind(name: str) -> Callable[..., Model]:
     """The class that `_name` named: nothing outside SandLab and the registry, whatever a folder says."""
     module, _, kind = name.partition(":")
     if not kind:
@@ -94,7 +94,11 @@ def _classes() -> tuple[Any, Any]:
         model_type = MODEL_TYPE
 
         def __init__(
-            self, sandlab_model: str = "", sandlab_options: Any = None, vocab_size: int = 0, **rest: Any
+            self,
+            sandlab_model: str = "",
+            sandlab_options: Mapping[str, object] | None = None,
+            vocab_size: int = 0,
+            **rest: Any,
         ) -> None:
             self.sandlab_model, self.sandlab_options, self.vocab_size = sandlab_model, sandlab_options or {}, vocab_size
             self.num_hidden_layers = 1  # `generate` asks for it; there is no cache of Hugging Face's kind
@@ -122,7 +126,9 @@ def _classes() -> tuple[Any, Any]:
             _restore_tables(loaded[0] if isinstance(loaded, tuple) else loaded)
             return loaded
 
-        def forward(self, input_ids: Any, attention_mask: object = None, labels: Any = None, **_: object) -> object:
+        def forward(
+            self, input_ids: Tensor, attention_mask: object = None, labels: Tensor | None = None, **_: object
+        ) -> object:
             logits = self.inner(input_ids)
             loss = None
             if labels is not None:

@@ -97,7 +97,7 @@ def generation_strategy(
     *,
     seed: int | None = None,
     budget: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """A decoder as `custom_generate` of `model.generate`: backtracking, walks and rejection with the library's call.
 
     >>> model.generate(**inputs, max_new_tokens=40, custom_generate=generation_strategy(VGB(), tokenizer, language))
@@ -109,7 +109,7 @@ def generation_strategy(
 
     from transformers.generation.utils import GenerateDecoderOnlyOutput
 
-    def strategy(model: Any, input_ids: Tensor, **given: Any) -> Any:
+    def strategy(model: Any, input_ids: Tensor, **given: Any) -> object:
         config = given.get("generation_config")
         if config is None or config.max_length is None:
             raise BadInput("the strategy needs a length: give max_new_tokens")

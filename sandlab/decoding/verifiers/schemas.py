@@ -111,7 +111,7 @@ def _from_schema(source: object) -> TextLanguage:
     return TextLanguage(_validated("JSON schema", made), check, read)
 
 
-def _is_type(source: Any) -> bool:
+def _is_type(source: object) -> bool:
     """Whether pydantic reads the texts: a model, a class, or what annotations are made of."""
     return hasattr(source, "model_json_schema") or isinstance(source, type) or get_origin(source) is not None
 
@@ -129,7 +129,7 @@ def _readable(read: Callable[[str], object]) -> Callable[[str], bool]:
     return check
 
 
-def _schema_of(source: Any) -> tuple[Json, Callable[[str], object]]:
+def _schema_of(source: object) -> tuple[Json, Callable[[str], object]]:
     """The schema as plain data, and how its texts are read."""
     if _is_type(source) or inspect.isfunction(source) or inspect.ismethod(source):
         with _in_a_sentence(source):
@@ -151,7 +151,7 @@ def _schema_of(source: Any) -> tuple[Json, Callable[[str], object]]:
 
 
 @contextmanager
-def _in_a_sentence(source: Any) -> Iterator[None]:
+def _in_a_sentence(source: object) -> Iterator[None]:
     """Says in one sentence that there is no pydantic here, or that it has no schema for this."""
     try:
         from pydantic import PydanticUserError
@@ -164,7 +164,7 @@ def _in_a_sentence(source: Any) -> Iterator[None]:
         raise BadInput(f"{name} has no JSON schema: {str(problem).splitlines()[0]}") from None
 
 
-def _schema_by_pydantic(source: Any) -> tuple[Any, Callable[[str], object]]:
+def _schema_by_pydantic(source: Any) -> tuple[Json, Callable[[str], object]]:
     if hasattr(source, "model_json_schema"):
         return source.model_json_schema(), source.model_validate_json
     if not _is_type(source):

@@ -64,8 +64,8 @@ class CardProbe:
 
     tests: tuple[CardTest, ...]
 
-    def __call__(self, now: Snapshot) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def __call__(self, now: Snapshot) -> dict[str, object]:
+        found: dict[str, object] = {}
         for test in self.tests:
             batch = test.world.sample(EXAMPLES, rng=now.rng(5, test.label))
             measured = evaluate_batch(now.model, batch, CrossEntropy())
