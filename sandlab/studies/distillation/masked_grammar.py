@@ -116,7 +116,7 @@ READ_OFF = {
 """Figure 4.4 (right), read off: steps → accuracies of labels, one-shot, progressive and the teacher's size."""
 study = Study(
     "distillation/masked-grammar",
-    title="A large BERT teaches a small one a grammar: no better than the labels at the sizes tried",
+    title="A small BERT learns a grammar better from a large one than from labels; n-grams come and go on the way",
     source=shared.SOURCE,
     at="Figures 4.4 (right), 4.7, 4.8, 4.25 and 4.26",
     quick=QUICK,
@@ -350,7 +350,7 @@ def sizes(results: Results) -> dict[str, Figure]:
     if not results.sizes:
         return {}
     steps, teacher = results.taught.teacher.eval_steps, results.taught.teacher.metrics["accuracy"]
-    figure, (axis,) = figures.new(width=5.6, title="Models of several sizes on the labels")
+    figure, (axis,) = figures.new(width=5.6, title="More heads learn the grammar earlier")
     named = {f"{heads} heads": curves for heads, curves in results.sizes.items()}
     for name, curves in {**named, "teacher": teacher}.items():
         figures.band(axis, steps, curves, name)
