@@ -10,7 +10,8 @@ specification's size on 10⁷ pairs, in one to eight dimensions. Its grid is coa
 What was learnt: medians of eight paths are noisy among the eight laws whose errors differ by less than a factor of
 five, so that the rank correlation of a group lies between 0.8 and 0.97 (its mean was 0.89; the specification's single
 group had 0.95), and the ratio of N(2, 1) to N(0, 2²) between 2 and 26. Six groups left both open. Quick therefore has
-forty (`seeds` = 320), chosen once after that look; full has fifty.
+forty (`seeds` = 320), chosen once after that look; full has fifty. The ratio is decided (7.6 and 6.9, more than five);
+the mean rank correlation is 0.87 and 0.86, so near to the 0.85 asked for that both intervals hold it.
 
 The null shuffles the path: no law learns the kernel, and the order is lost.
 """
