@@ -217,9 +217,7 @@ def _row(values: np.ndarray) -> dict[str, float]:
 @study.figure
 def quality_against_passes(results: Results) -> Figure:
     figure, axes = figures.new(columns=2, title=study.title)
-    for axis, metric, words in zip(
-        axes, ("valid", "stutter"), ("valid translations", "sentences with a repeated word")
-    ):
+    for axis, metric, words in zip(axes, ("valid", "stutter"), ("valid translations", "sentences with repeats")):
         for name in ("raw", "distilled"):
             figures.band(axis, STEPS, results.of(name, metric), f"refinement, {name} data", marker="o")
         reference = results.of("autoregressive", metric)
