@@ -51,7 +51,7 @@ class Settings:
 QUICK = Settings(translation.QUICK.raw, translation.QUICK.autoregressive)
 study = Study(
     "parallel/teacher-distillation",
-    title="What an autoregressive teacher wrote is easier to learn in one pass",
+    title="What an autoregressive teacher wrote, as data for decoding in one pass",
     source=shared.SOURCE,
     at="§4.2.3",
     quick=QUICK,
