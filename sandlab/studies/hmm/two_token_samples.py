@@ -9,7 +9,7 @@ for a decomposition, its error is that of a model without structure (average tok
 Full has the specification's 10⁹ triples, of a random model with d = 16 and k = 6 (`d`, `k`) instead of 64 and 16,
 factors of 4 and 2.7. Chosen after a look at single samples: with d = 64 and k = 16 no task has a real decomposition up
 to 10⁹ triples (with 10¹² each has one); with d = 16 and k = 6 it begins between 10⁶ and 10⁷. So were the 2000 sweeps of
-alternating least squares (`sweeps`): a first full run had 50, which leave errors two to ten times as large as 2000 do
+alternating least squares (`sweeps`): a first full run had 50, which leave errors 2 to 35 times as large as 2000 do
 and slopes from −0.5 to −0.2. With 2000 two slopes are inside what is asked (−0.49, −0.47); that of 1⊗3|2 is −0.40 with
 an interval from −0.54 to −0.27, open.
 
