@@ -30,6 +30,7 @@ import numpy as np
 from sandlab.studies.study import AnyStudy, Lab
 
 if TYPE_CHECKING:
+    from sandlab.checking import Function
     from sandlab.learning.experiment import Training
     from sandlab.models.base import Config
 
@@ -175,7 +176,9 @@ def _weights_of(config: Config) -> int:
     class Undrawn(TorchFunctionMode):
         """Initial weights are not drawn: on tensors without memory that takes most of the time."""
 
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Function, types: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
+        ) -> object:
             named = getattr(func, "__name__", "")
             return args[0] if args and named in ("normal_", "uniform_") else func(*args, **(kwargs or {}))
 
