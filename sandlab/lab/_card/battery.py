@@ -83,8 +83,17 @@ def tasks(size: str) -> list[Task]:
 
 def training(steps: int) -> Training:
     """The same for every task and every model; a diverging one does not end the card."""
-    options: dict[str, Any] = {"schedule": "cosine", "clip": 1.0, "evals": 20, "eval_examples": 256, "nan": "continue"}
-    return Training(steps, 32, 3e-3, warmup=steps // 20, **options)
+    return Training(
+        steps,
+        batch_size=32,
+        lr=3e-3,
+        schedule="cosine",
+        warmup=steps // 20,
+        clip=1.0,
+        evals=20,
+        eval_examples=256,
+        nan="continue",
+    )
 
 
 def _tasks(length: int, how: Training, full: bool) -> Iterator[Task]:

@@ -28,7 +28,7 @@ from sandlab.worlds.base import World
 
 __all__ = ["REFERENCES", "ZOO", "Card", "Row", "measure_card", "recorded"]
 
-REFERENCES: dict[str, Any] = {
+REFERENCES: dict[str, type[Config]] = {
     "transformer": TransformerConfig,
     "lstm": LSTMConfig,
     "ssm": StateSpaceConfig,

@@ -12,14 +12,13 @@ import functools
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sandlab.lab._report.costs import Rates, TrainingWork, asked, fit_rates
 from sandlab.lab._report.published import PublishedRun, command, published, verdicts
 from sandlab.lab._store.plain import Facts
 from sandlab.registry import get, names
 from sandlab.studies.claims import Claim
-from sandlab.studies.study import Study
+from sandlab.studies.study import AnyStudy
 
 __all__ = ["Agenda", "Row", "agenda"]
 
@@ -113,7 +112,7 @@ def _extra(row: Row, trained: set[TrainingWork], quick: float, rates: Rates | No
     return rates.estimate([each for each in _work(get("studies", row.study), row.preset) if each not in trained], quick)
 
 
-def _rows(study: Study[Any], recorded: dict[tuple[str, str], PublishedRun], rates: Rates | None) -> Iterator[Row]:
+def _rows(study: AnyStudy, recorded: dict[tuple[str, str], PublishedRun], rates: Rates | None) -> Iterator[Row]:
     own = [recorded[study.name, preset] for preset in ("quick", "full") if (study.name, preset) in recorded]
     found = {
         claim: [(run.preset, finding.verdict) for run, finding in runs if run.status == "current"]
@@ -154,7 +153,7 @@ def _decided(claim: Claim, found: dict[str, list[tuple[str, str]]]) -> bool:
 
 
 def _cost(
-    study: Study[Any], preset: str, run: PublishedRun | None, quick: float, rates: Rates | None
+    study: AnyStudy, preset: str, run: PublishedRun | None, quick: float, rates: Rates | None
 ) -> tuple[str, float | None, str]:
     """Device, seconds, and where these come from."""
     if run is not None and _computed_all(run) and run.same_settings:
@@ -168,7 +167,7 @@ def _cost(
 
 
 @functools.cache
-def _work(study: Study[Any], preset: str) -> list[TrainingWork]:
+def _work(study: AnyStudy, preset: str) -> list[TrainingWork]:
     """The trainings of a preset, each of them once."""
     return list(dict.fromkeys(asked(study, study.presets[preset])))
 

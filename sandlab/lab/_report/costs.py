@@ -23,11 +23,16 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sandlab.studies.study import Lab, Study
+from sandlab.studies.study import AnyStudy, Lab
+
+if TYPE_CHECKING:
+    from sandlab.checking import Function
+    from sandlab.learning.experiment import Training
+    from sandlab.models.base import Config
 
 __all__ = ["Rates", "TrainingWork", "asked", "fit_rates", "trainings"]
 
@@ -95,7 +100,7 @@ class _Asked(Lab):
     def __init__(self) -> None:
         self.wanted: list[object] = []
 
-    def map(self, job: Any, configs: Iterable[Any], *, given: Any = None, label: str = "") -> Any:
+    def map(self, job: object, configs: Iterable[object], *, given: object = None, label: str = "") -> Any:
         listed = list(configs)
         self.wanted += listed
         return [None] * len(listed)
@@ -106,7 +111,7 @@ class _Asked(Lab):
         return None if several[:1] == [experiments] else [None] * len(several)
 
 
-def asked(study: Study[Any], settings: object) -> list[TrainingWork]:
+def asked(study: AnyStudy, settings: object) -> list[TrainingWork]:
     """The trainings that a study asks for before it needs an answer; if there is none, those that its settings hold."""
     lab = _Asked()
     with contextlib.suppress(Exception), warnings.catch_warnings():
@@ -141,7 +146,7 @@ def trainings(settings: object, seeds: int = 1) -> Iterator[TrainingWork]:
                 yield from trainings(value, seeds)
 
 
-def _work(training: Any, world: object, model: object, seeds: int, what: str) -> TrainingWork:
+def _work(training: Training, world: object, model: object, seeds: int, what: str) -> TrainingWork:
     length = _count(getattr(world, "length", None)) or _count(getattr(model, "length", None)) or 1
     tokens = training.batch_size * length + training.evals * training.eval_examples * length / (3 * training.steps or 1)
     return TrainingWork(seeds, training.steps, tokens, _parameters(model), what)
@@ -161,7 +166,7 @@ def _parameters(config: object) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _weights_of(config: Any) -> int:
+def _weights_of(config: Config) -> int:
     """How many weights a model has, without drawing them where it can be built without numbers."""
     import torch
     from torch.overrides import TorchFunctionMode
@@ -171,7 +176,9 @@ def _weights_of(config: Any) -> int:
     class Undrawn(TorchFunctionMode):
         """Initial weights are not drawn: on tensors without memory that takes most of the time."""
 
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Function, types: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
+        ) -> object:
             named = getattr(func, "__name__", "")
             return args[0] if args and named in ("normal_", "uniform_") else func(*args, **(kwargs or {}))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from sandlab.errors import BadInput
 from sandlab.lab._exec.jobs import canonical
@@ -17,7 +16,7 @@ from sandlab.lab._store.plain import Facts, Json, plain
 from sandlab.lab.run import is_current
 from sandlab.registry import get, names
 from sandlab.studies.claims import Finding
-from sandlab.studies.study import Study
+from sandlab.studies.study import AnyStudy
 
 __all__ = [
     "PublishedRun",
@@ -114,7 +113,7 @@ def published(study: str | None = None, folder: Path | None = None) -> Iterator[
 
 
 def verdicts(
-    study: Study[Any], folder: Path | None = None, runs: Iterable[PublishedRun] | None = None
+    study: AnyStudy, folder: Path | None = None, runs: Iterable[PublishedRun] | None = None
 ) -> dict[str, list[tuple[PublishedRun, Finding]]]:
     """Claim → what recorded runs found about it in today's words: current before stale, full before quick.
 
@@ -155,7 +154,7 @@ def _words(finding: Finding) -> str:
     return definition(finding.quantity, finding.relation)
 
 
-def null_findings(study: Study[Any], folder: Path | None = None) -> list[Finding] | None:
+def null_findings(study: AnyStudy, folder: Path | None = None) -> list[Finding] | None:
     """What was recorded on the study's null; None when it must be run: not recorded, stale, or other claims."""
     for run in published(study.name, folder):
         if run.preset == "null" and run.status == "current":
