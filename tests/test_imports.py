@@ -155,3 +155,9 @@ def test_no_folder_has_more_than_fifteen_files() -> None:
     folders = {file.parent for file in PACKAGE.rglob("*.py")}
     crowded = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
     assert not {folder: count for folder, count in crowded.items() if count > 15}
+
+
+def test_types_say_any_fewer_than_150_times_outside_studies_and_terminal() -> None:
+    files = [file for file in PACKAGE.rglob("*.py") if file.relative_to(PACKAGE).parts[0] not in ("studies", "cli")]
+    found = sum(isinstance(node, ast.Name) and node.id == "Any" for file in files for node in nodes_of(file))
+    assert found < 150
