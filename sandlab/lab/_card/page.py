@@ -156,7 +156,17 @@ def described(card: Card) -> str:
     seeds = "1 seed" if card.seeds == 1 else f"{card.seeds} seeds"
     line = f"{span} parameters, {seeds} on {card.device} ({card.made})"
     facts, left = facts_held(card), ", ".join(card.left_out)
+    line += "".join(f"; on {device}: {', '.join(names)}" for device, names in _elsewhere(card).items())
     return line + (f"; {facts}" if facts else "") + (f"; without {left}, for lack of time" if left else "")
+
+
+def _elsewhere(card: Card) -> dict[str, list[str]]:
+    """Tasks by device, of a card whose rows are of several; the one that measured most is left out."""
+    found: dict[str, list[str]] = {}
+    for task, device in dict.fromkeys((row.task, row.device) for row in card.rows if row.device):
+        found.setdefault(device, []).append(task)
+    most = max(found, key=lambda device: len(found[device]), default="")
+    return {device: names for device, names in found.items() if device != most}
 
 
 def table(cards: Sequence[Card]) -> list[list[str]]:

@@ -204,15 +204,18 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _names(part: ast.AST, without: Iterable[ast.AST] = ()) -> list[str]:
-    """Names that a part takes from outside of itself: neither its parameters nor what it binds in a function."""
+    """Names that a part takes from outside of itself: neither its parameters nor what it binds."""
     return list(_free(part, frozenset(), {id(node) for node in without}))
 
 
 def _free(node: ast.AST, bound: frozenset[str], left_out: set[int]) -> Iterator[str]:
     """Names inside a node that are not bound by the functions and comprehensions around them."""
     if isinstance(node, ast.Name):
-        yield from () if node.id in bound else (node.id,)
+        if node.id not in bound and isinstance(node.ctx, ast.Load):
+            yield node.id
         return
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in bound:
+        yield node.target.id  # read before it is written
     inner = bound
     if isinstance(node, _FUNCTIONS):
         inner = bound | _locals(node)

@@ -1,8 +1,8 @@
 """Code versions: a hash of the sources a job depends on.
 
 Of the job's own module, the parts that the job can reach count (a figure drawn beside it may change freely, also one
-whose name a function uses for a variable of its own); of every
-other module it needs, directly or through others, the whole text: all of `sandlab`, and files of the job's own project.
+whose name a function uses for a variable of its own, or a class for a field); of every other module it needs, directly
+or through others, the whole text: all of `sandlab`, and files of the job's own project.
 Docstrings, comments and annotations count nowhere: they cannot change a result. Nor does the text of the door
 (`sandlab.checking` and what it asks), which refuses calls or lets them through as they are, nor that of the judging
 (`sandlab.studies.claims`), which begins when the results are there, nor that of CUDA graphs, which replay an update as

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sandlab.errors import integer, number, require
@@ -25,25 +25,44 @@ def bisect_sizes(
 ) -> list[int]:
     """For each member the largest size between `low` and `high` that passes, as far as bisection can tell.
 
-    `trial(sizes)` tries `tries` sizes per member (those of the first member first), all at once, and says which pass. A
-    size that fails and sizes above it count as failed. The search begins in the middle (on the log scale) and ends
-    when the open range is `resolution` of the size found, or one. A member that fails everywhere gets low − 1.
+    `trial(sizes)` tries `tries` sizes per member (those of the first member first), all at once, and says which pass;
+    1, 3, 7, … of them are one, two, three steps of bisection, and find what single tries find. Each step asks the
+    middle (on the log scale): where it fails, larger sizes count as failed. The search ends when the open range is
+    `resolution` of the size found, or one. A member that fails everywhere gets low − 1.
     """
     integer("low", low, low=1)
     integer("high", high, low=low)
     integer("tries", tries, low=1)
-    passed, failed = np.full(members, low - 1), np.full(members, high + 1)
-    while (searching := failed - passed > np.maximum(1, resolution * passed)).any():
-        # On the log scale: capacities of different sizes are compared by their ratio.
-        inside = np.geomspace(np.maximum(passed, 1), failed, tries + 2, axis=1)[:, 1:-1].round().astype(int)
-        tried = np.clip(inside, passed[:, None] + 1, failed[:, None] - 1)
-        tried = np.where(searching[:, None], tried, np.maximum(passed, low)[:, None])
-        good = np.asarray(trial(tried.ravel().tolist()), dtype=bool).reshape(tried.shape)
-        held = np.logical_and.accumulate(good, axis=1).sum(1)
-        edges, rows = np.column_stack([passed, tried, failed]), np.arange(members)
-        passed = np.where(searching, edges[rows, held], passed)
-        failed = np.where(searching, edges[rows, held + 1], failed)
+    levels = (tries + 1).bit_length() - 1
+    require(tries == 2**levels - 1, "tries", tries, "1, 3, 7, …: all that so many steps of bisection may ask for")
+    passed, failed, rows = np.full(members, low - 1), np.full(members, high + 1), np.arange(members)
+
+    def searching() -> np.ndarray:
+        return failed - passed > np.maximum(1, resolution * passed)
+
+    while searching().any():
+        edges = _middles(passed, failed, levels)
+        asked = np.clip(edges[:, 1:-1], low, high)
+        good = np.asarray(trial(asked.ravel().tolist()), dtype=bool).reshape(asked.shape)
+        first, last = np.zeros(members, dtype=int), np.full(members, tries + 1)
+        for _ in range(levels):
+            middle, going = (first + last) // 2, searching()
+            right = good[rows, middle - 1]
+            first, last = np.where(right, middle, first), np.where(right, last, middle)
+            passed = np.where(going & right, edges[rows, middle], passed)
+            failed = np.where(going & ~right, edges[rows, middle], failed)
     return [int(size) for size in passed]
+
+
+def _middles(passed: np.ndarray, failed: np.ndarray, levels: int) -> Int[np.ndarray, "members edges"]:
+    """The open range, cut in the middle on the log scale, and each part again: capacities are compared by ratio."""
+    edges = np.stack([passed, failed], 1)
+    for _ in range(levels):
+        left, right = edges[:, :-1], edges[:, 1:]
+        middle = np.sqrt(np.maximum(left, 1) * right).round().astype(int)
+        middle = np.clip(middle, left + 1, np.maximum(right - 1, left + 1))
+        edges = np.insert(edges, np.arange(1, edges.shape[1]), middle, axis=1)
+    return edges
 
 
 @dataclass(frozen=True)

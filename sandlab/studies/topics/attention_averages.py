@@ -72,8 +72,8 @@ def stage_two(steps: int, seeds: int) -> Experiment:
 ADAM = ("Adam, 0.003", "Adam, 0.01", "Adam, 0.03")
 QUICK = Settings(
     ADAM,
-    tuple(joint("cross-entropy, Adam", lr, 1500, 3) for lr in (0.003, 0.01, 0.03)),
-    stage_two(1500, 3),
+    tuple(joint("cross-entropy, Adam", lr, 1500, 6) for lr in (0.003, 0.01, 0.03)),
+    stage_two(1500, 6),
 )
 study = Study(
     "topics/attention-averages",

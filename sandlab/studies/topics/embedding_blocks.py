@@ -63,7 +63,7 @@ def settings(rates: dict[str, float], steps: int | dict[str, int], seeds: int) -
     return Settings(together, shared.panels(ALONE, rates, steps=steps, seeds=seeds, prepare=theorem_surroundings))
 
 
-QUICK = settings(RATES, steps=1000, seeds=3)
+QUICK = settings(RATES, steps=1000, seeds=6)
 study = Study(
     "topics/embedding-blocks",
     title="Trained embeddings have larger inner products for words of one topic",

@@ -55,7 +55,7 @@ def settings(steps: int, seeds: int) -> Settings:
     return Settings((*SGD, *ADAM), (*slow, *fast))
 
 
-QUICK = settings(1000, 3)
+QUICK = settings(1000, 8)
 study = Study(
     "topics/two-stages",
     title="With SGD from near zero the values grow first and attention follows; with Adam all grow at once",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from sandlab.errors import BadInput
 from sandlab.learning.knowledge.capacity import (
     MemoryTraining,
     _draw,
@@ -15,13 +17,33 @@ from sandlab.learning.knowledge.capacity import (
 )
 
 
-@pytest.mark.parametrize("tries", [1, 3])
+@pytest.mark.parametrize("tries", [1, 3, 7])
 @pytest.mark.parametrize("limits", [[1, 7, 100], [37, 37, 2], [99, 64, 63]])
 def test_bisection_finds_every_members_limit(limits: list[int], tries: int) -> None:
     def trial(sizes):
         return [size <= limits[place // tries] for place, size in enumerate(sizes)]
 
     assert bisect_sizes(trial, 1, 100, 3, resolution=0.0, tries=tries) == limits
+
+
+@pytest.mark.parametrize("resolution", [0.0, 0.03, 0.3])
+def test_several_tries_at_once_find_what_single_ones_find(resolution: float) -> None:
+    """Also where a small size fails by chance and a larger one passes."""
+    passes = np.random.default_rng(0).random((40, 301)) > np.linspace(0, 1, 301)
+
+    def search(tries: int) -> list[int]:
+        def trial(sizes):
+            assert all(2 <= size <= 300 for size in sizes)
+            return [passes[place // tries, size] for place, size in enumerate(sizes)]
+
+        return bisect_sizes(trial, 2, 300, 40, resolution=resolution, tries=tries)
+
+    assert len(set(search(1))) > 10 and search(1) == search(3) == search(7)
+
+
+def test_tries_are_whole_steps_of_bisection() -> None:
+    with pytest.raises(BadInput, match="tries must be 1, 3, 7"):
+        bisect_sizes(lambda sizes: [True] * len(sizes), 2, 50, 1, tries=2)
 
 
 def test_the_gradient_is_that_of_the_cross_entropy() -> None:

@@ -31,11 +31,12 @@ HUGE = [
 
 
 @pytest.mark.parametrize("text", HUGE, ids=lambda text: text[:20])
-def test_what_is_too_large_is_refused_within_a_second(text: str) -> None:
+def test_what_is_too_large_is_refused_in_seconds(text: str) -> None:
+    """In less than a second on a quiet machine; without a limit these take minutes, or never end."""
     start = time.process_time()
     with pytest.raises(BadInput):
         sl.worlds.read_machine(text)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 10
 
 
 def test_refusing_takes_less_than_500_megabytes() -> None:

@@ -123,22 +123,22 @@ def test_the_jacobian_of_sinkhorn_s_matrix_is_that_of_its_alternations() -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the process's own peak from /proc")
-@pytest.mark.parametrize(("count", "most"), [(2 * 10**7, 150), pytest.param(10**8, 400, marks=pytest.mark.slow)])
-def test_a_hundred_million_triples_are_counted_in_bounded_memory(count: int, most: int) -> None:
-    """Counting 10⁸ triples adds less than 400 MB to the peak; their tokens are 2.4 GB, the draws alone 800 MB.
-    Of 2·10⁷ the draws alone are 160 MB.
+@pytest.mark.parametrize("count", [2 * 10**7, pytest.param(10**8, marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_the_number_of_counted_triples(count: int) -> None:
+    """Beyond the first 4·10⁶, two chunks, the peak grows by less than half of what the draws alone would take.
 
-    The peak is the process's own: that of getrusage starts at the peak of the process that called it.
+    Before them it grows by what the libraries load with their first large call, which differs between machines. The
+    peak is the process's own: that of getrusage starts at the peak of the process that called it.
     """
     code = (
         "import re, sandlab as sl; hmm = sl.worlds.HMM(); sizes = []\n"
-        f"for n in (1000, {count}):\n"
+        f"for n in (4 * 10**6, {count}):\n"
         "    assert hmm.string_counts(n, rng=sl.rng(0)).sum() == n\n"
         "    sizes.append(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]))\n"
         "print(sizes[1] - sizes[0])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 1000 < int(found.stdout) < 1000 * most  # kilobytes
+    assert int(found.stdout) < 4 * count / 1000  # kilobytes; a draw is of eight bytes
 
 
 def test_bad_models_and_tasks_are_refused_with_a_sentence() -> None:

@@ -66,13 +66,14 @@ def test_names_follow_the_order():
     assert "no previous token" in naming(0)
 
 
-def test_half_a_million_positions_take_less_than_a_second():
+def test_half_a_million_positions_take_seconds():
+    """0.1 s on a quiet machine; a loop over positions takes minutes."""
     tokens = torch.randint(0, 5, (4096, 128), generator=rng(0))
     estimator = CountingEstimator.of_order(5, 3, 1.0)
     estimator(tokens[:8])
     start = time.process_time()
     estimator(tokens)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(
