@@ -309,7 +309,7 @@ def words(results: Results) -> Figure:
 
 @study.figure
 def ratios(results: Results) -> Figure:
-    figure, axes = new(columns=3, width=3.2, height=3.0, title="Same topic above different topics, after training only")
+    figure, axes = new(columns=3, width=3.2, height=3.0, title="Embeddings and attention within topics and across")
     places = np.arange(len(results.shares))
     for column, (axis, measure) in enumerate(zip(axes, MEASURES)):
         for shift, (encoder, kind) in enumerate([(e, k) for e in ENCODERS for k in (0, 1)]):

@@ -247,6 +247,4 @@ def words(results: Results) -> Figure:
 
 @study.figure
 def ratios(results: Results) -> Figure:
-    figure = made_up.ratios(results.found)
-    figure.suptitle("Embeddings and attention within topics and between them", x=0.01, ha="left", fontsize=11)
-    return figure
+    return made_up.ratios(results.found)
