@@ -42,6 +42,8 @@ _WORDS = {
     "missing argument": "this command needs the argument",
     "missing option": "this command needs the option",
     "got unexpected extra argument(s)": "there is no place for",
+    "option: --quick": "option: --quick, it is what runs without --full",
+    "option: --preset": "option: --preset, --full is the larger one",
 }
 CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, BUG, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -210,6 +212,9 @@ def _misused(problem: Any, arguments: list[str]) -> str:
     told = told[:1].lower() + told[1:].replace(". Did you", ": did you").replace("Possible options", "there is")
     for theirs, ours in _WORDS.items():
         told = told.replace(theirs, ours)
+    known = [each.name for each in getattr(getattr(problem.ctx, "command", None), "params", ())]
+    if told.startswith("no such option") and "settings" in known and ", " not in told.partition(" (")[0]:
+        told += "; a setting is given by --set NAME=VALUE"
     path = getattr(problem.ctx, "command_path", "sandlab")
     return f"{told} (this was given: {shlex.join(arguments)}; `{path} --help` explains it)"
 

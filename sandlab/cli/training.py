@@ -122,6 +122,8 @@ def _check_places(texts: dict[str, str], parts: dict[str, Any], training: Any) -
     import dataclasses
 
     for name in set(texts) - {each.name for each in dataclasses.fields(training)}:
+        if name in (*parts, "seeds", "device", "store"):
+            raise BadInput(f"{name} is no setting but an option: --{name} {texts[name]}")
         for part, owner in parts.items():
             if dataclasses.is_dataclass(owner) and name in {each.name for each in dataclasses.fields(owner)}:
                 raise BadInput(f"{name} is a setting of the {part}: --set {part}.{name}={texts[name]}")
