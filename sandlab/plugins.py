@@ -48,7 +48,7 @@ def find(reference: str) -> Any:
         raise BadInput(f"{source} is not loaded: add --plugin {source}, or call sandlab.plugins.add({source!r})")
     if not hasattr(module, name):
         known = [each for each in vars(module) if not each.startswith("_")]
-        raise BadInput(f"{source} defines no {name!r}: {nearest(name, known) or 'see what the file assigns'}")
+        raise BadInput(f"{source} defines no {name!r}. {nearest(name, known)}".strip())
     return getattr(module, name)
 
 
@@ -75,9 +75,6 @@ def _load_installed() -> None:
 
 def _load(source: str) -> ModuleType:
     name = _stem(source) if _is_file(source) else source
-    if not _is_file(source) and Path(source).exists() and not (Path(source) / "__init__.py").is_file():
-        kind = "folder" if Path(source).is_dir() else "file"
-        raise BadInput(f"a plug-in is a Python file or the name of a module, got the {kind} {source}")
     if name in _loaded and (not _is_file(source) or _same_file(_loaded[name], source)):
         return _loaded[name]
     try:

@@ -31,6 +31,7 @@ from sandlab.cli import (
     studies,
     training,
 )
+from sandlab.cli.options import load_plugin
 from sandlab.cli.screen import documents_alone, tell, with_synonym
 from sandlab.errors import BadInput
 
@@ -177,9 +178,7 @@ def _load_plugins(arguments: list[str]) -> list[str]:
         source = word.partition("=")[2] or (waiting.pop(0) if waiting else "")
         if not source:
             raise BadInput("--plugin needs a file or a module: sandlab --plugin my_lab.py list worlds")
-        from sandlab import plugins
-
-        plugins.add(source)
+        load_plugin(source)
     return rest
 
 

@@ -59,7 +59,8 @@ def export(
     known = getattr(network.config, "vocab", len(letters))
     if letters and len(letters) != known:
         raise BadInput(
-            f"{world} has {len(letters)} letters and the model reads {known}: give the world's own settings, --set world.NAME=VALUE"
+            f"{world} has {len(letters)} letters, the model reads {known}: give the settings of its world, "
+            "--set world.NAME=VALUE"
         )
     if to == "hf":
         from sandlab.models.hugging_face import export_hugging_face
