@@ -29,6 +29,7 @@ def export(
     to: Annotated[str, typer.Option(help="hf (any model), gpt2, lens (TransformerLens), torch (.pt2).")] = "hf",
     out: Annotated[Path, typer.Option(help="Where to write: a folder, or a file for torch and lens.")] = Path("export"),
     world: Annotated[str, typer.Option(help="World whose letters become the tokenizer.")] = "",
+    alphabet: Annotated[str, typer.Option("--letters", help="Or the letters themselves, such as ab.")] = "",
     length: Annotated[int | None, typer.Option(help="With --to torch: tokens of an input.")] = None,
     settings: Settings = None,
 ) -> None:
@@ -55,13 +56,11 @@ def export(
     about = f"The circuit {model}: {summary(get('circuits', model))}" if circuit else ""
     if texts and not (world or (circuit and own == texts)):
         raise BadInput(f"--set {next(iter(texts))} is a setting of a world: add --world NAME")
-    letters = make_world(world, under("world", texts) | ({} if circuit else own)).letters if world else []
+    letters = make_world(world, under("world", texts) | ({} if circuit else own)).letters if world else list(alphabet)
     known = getattr(network.config, "vocab", len(letters))
     if letters and len(letters) != known:
-        raise BadInput(
-            f"{world} has {len(letters)} letters, the model reads {known}: give the settings of its world, "
-            "--set world.NAME=VALUE"
-        )
+        hint = "give the settings of its world, --set world.NAME=VALUE" if world else "give one for each token"
+        raise BadInput(f"{world or '--letters'} has {len(letters)} letters, the model reads {known}: {hint}")
     if to == "hf":
         from sandlab.models.hugging_face import export_hugging_face
 

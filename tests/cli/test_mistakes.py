@@ -106,6 +106,8 @@ MISTAKES = [
     # files
     ("sample dyck --to data.csv", "end in .parquet"),
     ("export nowhere --to hf", "no model in nowhere"),
+    ("export induction-head --set states=3 --set length=9 --letters ab", "has 2 letters, the model reads 3"),
+    ("export induction-head --set states=3 --set length=9 --world dyck", "--set world.NAME=VALUE"),
     ("export nowhere --to onnx", "did you mean 'torch'"),
     ("eval nowhere --world dyck", "no model in nowhere"),
     ("list worlds --plugin nowhere.py", "there is no file"),
