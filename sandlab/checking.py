@@ -267,7 +267,7 @@ def _no_logits(problem: Exception) -> str:
     """What a model returned, where our code then went wrong with it: no tensor, or too few positions."""
     frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
     ours = [frame.f_locals for frame in frames if frame.f_globals.get("__name__", "").startswith("sandlab.")]
-    found = ours[-1].get("logits", problem) if ours else problem
+    found: Any = ours[-1].get("logits", problem) if ours else problem
     if isinstance(problem, AttributeError) and problem.name == "log_softmax":
         found = problem.obj
     if isinstance(problem, (TypeError, AttributeError)):
