@@ -247,6 +247,10 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
         return
     if isinstance(problem, (MemoryError, RecursionError)) or any(words in text for words in _NO_ROOM):
         raise BadInput(f"{name} with {_listed(given)} is too large for this machine{_size_in(text)}") from problem
+    if given_back := _no_logits(problem):
+        raise BadInput(
+            f"{name} needs a model that returns logits (batch, time, vocabulary), got {given_back}"
+        ) from problem
     if isinstance(problem, (TypeError, AttributeError)) and (field := _misled_by(problem, given)):
         raise BadInput(f"{name} cannot work with what {field} returns: {text.partition(chr(10))[0][:200]}") from problem
     hints = {field: hint for field, hint, _ in plan if field in given and field != "self"}
@@ -257,6 +261,20 @@ def _explain(problem: Exception, name: str, plan: Plan, given: Mapping[str, obje
     # Where every argument is of its type, an error of types is ours; without arguments, every error is.
     if values and set(given) - {"self", "rng"} and (unseen or not isinstance(problem, _TYPES)):
         raise BadInput(f"{name} cannot work with {_listed(given)}: {(text.splitlines() or [''])[0][:200]}") from problem
+
+
+def _no_logits(problem: Exception) -> str:
+    """What a model returned, where our code then went wrong with it: no tensor, or too few positions."""
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    ours = [frame.f_locals for frame in frames if frame.f_globals.get("__name__", "").startswith("sandlab.")]
+    found: Any = ours[-1].get("logits", problem) if ours else problem
+    if isinstance(problem, AttributeError) and problem.name == "log_softmax":
+        found = problem.obj
+    if isinstance(problem, (TypeError, AttributeError)):
+        return "" if found is problem or hasattr(found, "shape") else f"a {type(found).__name__}"
+    wanted = getattr(getattr(ours[-1].get("batch"), "mask", None), "shape", ()) if ours else ()
+    short = len(wanted) and getattr(found, "ndim", 0) == 3 and found.shape[1] < wanted[-1]
+    return f"{tuple(found.shape)} for {wanted[-1]} positions" if short else ""
 
 
 def _misled_by(problem: Exception, given: Mapping[str, object]) -> str:

@@ -355,3 +355,33 @@ def test_an_error_of_the_user_s_own_factory_stays_what_it_is() -> None:
 def test_what_junk_has_found_is_refused(call: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         call()
+
+
+class Returning(torch.nn.Module):
+    """A model of a user's that returns what a function makes of its logits."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.table, self.change = torch.nn.Embedding(5, 5), change
+
+    def forward(self, tokens: Tensor) -> object:
+        return self.change(self.table(tokens))
+
+
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        (lambda logits: (logits, None), "a tuple"),
+        (lambda logits: {"logits": logits}, "a dict"),
+        (lambda _: None, "a NoneType"),
+        (lambda logits: logits[:, 1:], r"\(64, 7, 5\) for 8 positions"),
+    ],
+)
+def test_a_model_that_does_not_return_logits_is_told_so(change: Any, got: str) -> None:
+    world = sl.worlds.Dyck(length=8)
+    wanted = r"needs a model that returns logits \(batch, time, vocabulary\), got "
+    with pytest.raises(BadInput, match=f"train {wanted}{got}"):
+        sl.learning.train(Returning(change), world, steps=1, rng=sl.rng(0), progress=False)
+    if "positions" not in got:
+        with pytest.raises(BadInput, match=f"accuracy {wanted}{got}"):
+            sl.lenses.accuracy(Returning(change), world, examples=4, rng=sl.rng(0))

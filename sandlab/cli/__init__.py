@@ -31,6 +31,7 @@ from sandlab.cli import (
     studies,
     training,
 )
+from sandlab.cli.options import load_plugin
 from sandlab.cli.screen import documents_alone, tell, with_synonym
 from sandlab.errors import BadInput
 
@@ -42,6 +43,8 @@ _WORDS = {
     "missing argument": "this command needs the argument",
     "missing option": "this command needs the option",
     "got unexpected extra argument(s)": "there is no place for",
+    "option: --quick": "option: --quick, it is what runs without --full",
+    "option: --preset": "option: --preset, --full is the larger one",
 }
 CLAIM_FAILED, BAD_INPUT, COULD_NOT_FINISH, BUG, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -175,9 +178,7 @@ def _load_plugins(arguments: list[str]) -> list[str]:
         source = word.partition("=")[2] or (waiting.pop(0) if waiting else "")
         if not source:
             raise BadInput("--plugin needs a file or a module: sandlab --plugin my_lab.py list worlds")
-        from sandlab import plugins
-
-        plugins.add(source)
+        load_plugin(source)
     return rest
 
 
@@ -210,6 +211,9 @@ def _misused(problem: Any, arguments: list[str]) -> str:
     told = told[:1].lower() + told[1:].replace(". Did you", ": did you").replace("Possible options", "there is")
     for theirs, ours in _WORDS.items():
         told = told.replace(theirs, ours)
+    known = [each.name for each in getattr(getattr(problem.ctx, "command", None), "params", ())]
+    if told.startswith("no such option") and "settings" in known and ", " not in told.partition(" (")[0]:
+        told += "; a setting is given by --set NAME=VALUE"
     path = getattr(problem.ctx, "command_path", "sandlab")
     return f"{told} (this was given: {shlex.join(arguments)}; `{path} --help` explains it)"
 

@@ -120,9 +120,9 @@ def _continue(world: Any, batch: Any, folder: Path, prompt: int, generator: Any)
     """Let a saved model go on after the first letters of each example, up to its length, and print both."""
     import torch
 
-    from sandlab.models.io import load
+    from sandlab.cli.exporting import saved
 
-    network = load(folder).eval()
+    network = saved(folder).eval()
     integer("--prompt", prompt, low=1, high=batch.inputs.shape[1])
     tokens, longest = batch.inputs[:, :prompt], min(batch.inputs.shape[1], getattr(network.config, "length", 10**9))
     with torch.no_grad():

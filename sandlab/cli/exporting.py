@@ -29,6 +29,7 @@ def export(
     to: Annotated[str, typer.Option(help="hf (any model), gpt2, lens (TransformerLens), torch (.pt2).")] = "hf",
     out: Annotated[Path, typer.Option(help="Where to write: a folder, or a file for torch and lens.")] = Path("export"),
     world: Annotated[str, typer.Option(help="World whose letters become the tokenizer.")] = "",
+    alphabet: Annotated[str, typer.Option("--letters", help="Or the letters themselves, such as ab.")] = "",
     length: Annotated[int | None, typer.Option(help="With --to torch: tokens of an input.")] = None,
     settings: Settings = None,
 ) -> None:
@@ -38,20 +39,28 @@ def export(
     """
     from sandlab.cli.browse import make_world
     from sandlab.cli.settings import pairs, under
-    from sandlab.models.io import load
     from sandlab.registry import get, names, summary
 
     choice("to", to, FORMATS)
     texts = pairs(settings or [])
     own = {name: text for name, text in texts.items() if not name.startswith("world.")}
     circuit = not Path(model).exists() and model in names("circuits")
-    if not circuit and not Path(model).exists() and (hint := nearest(model, names("circuits"))):
+    if (
+        not circuit
+        and not Path(model).exists()
+        and model not in names("models")
+        and (hint := nearest(model, names("circuits")))
+    ):
         raise BadInput(f"no model in {model}, and no circuit of that name: {hint}")
-    network = make_circuit(model, own) if circuit else load(Path(model))
+    network = make_circuit(model, own) if circuit else saved(Path(model))
     about = f"The circuit {model}: {summary(get('circuits', model))}" if circuit else ""
     if texts and not (world or (circuit and own == texts)):
         raise BadInput(f"--set {next(iter(texts))} is a setting of a world: add --world NAME")
-    letters = make_world(world, under("world", texts) | ({} if circuit else own)).letters if world else []
+    letters = make_world(world, under("world", texts) | ({} if circuit else own)).letters if world else list(alphabet)
+    known = getattr(network.config, "vocab", len(letters))
+    if letters and len(letters) != known:
+        hint = "give the settings of its world, --set world.NAME=VALUE" if world else "give one for each token"
+        raise BadInput(f"{world or '--letters'} has {len(letters)} letters, the model reads {known}: {hint}")
     if to == "hf":
         from sandlab.models.hugging_face import export_hugging_face
 
@@ -75,6 +84,24 @@ def export(
 
         path, takes = export_torch(network, out, length=length)
         tell(f"{path}: load it with torch.export.load; it takes {takes}")
+
+
+def saved(folder: Path) -> Any:
+    """The model in a folder; a folder that `sandlab train` wrote holds it in a folder `model`."""
+    from sandlab.models.io import load
+    from sandlab.registry import names
+
+    inner = folder / "model"
+    if inner.is_dir():
+        return load(inner)
+    several = sorted(each.name for each in folder.glob("model-*"))
+    if several:
+        raise BadInput(f"{folder} holds the models of several seeds: name one of them, such as {folder / several[0]}")
+    if not folder.exists() and str(folder) in names("models"):
+        raise BadInput(
+            f"{folder} is an architecture without weights: sandlab train --world NAME --model {folder} makes a model"
+        )
+    return load(folder)
 
 
 def make_circuit(name: str, texts: dict[str, str]) -> Any:
@@ -131,12 +158,11 @@ def evaluate(
     from sandlab.cli.settings import pairs
     from sandlab.learning._engine.evaluation import evaluate_batch
     from sandlab.learning.objectives import CrossEntropy
-    from sandlab.models.io import load
     from sandlab.random import rng
     from sandlab.worlds.base import cross_entropy
 
     integer("-n", examples, low=1)
-    network, made = load(model), make_world(world, pairs(settings or []))
+    network, made = saved(model), make_world(world, pairs(settings or []))
     batch = made.sample(examples, rng=rng(seed))
     known = getattr(network.config, "vocab", None)
     if known is not None and known < made.vocab:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from sandlab.errors import BadInput
 
-__all__ = ["AsJson", "Device", "On", "Settings", "StoreFolder", "open_folder"]
+__all__ = ["AsJson", "Device", "On", "Settings", "StoreFolder", "load_plugin", "open_folder"]
 
 Settings = Annotated[
     list[str] | None,
@@ -24,6 +25,17 @@ On = Annotated[
     str, typer.Option("--on", help="local, processes[:N], ray or ray://host:port. Default: processes; local on a GPU.")
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+
+
+def load_plugin(source: str) -> ModuleType:
+    """A plug-in, a Python file or the name of a module: other files and folders that are there are refused."""
+    from sandlab import plugins
+
+    place = Path(source)
+    if place.exists() and not source.endswith(".py") and not (place / "__init__.py").is_file():
+        kind = "folder" if place.is_dir() else "file"
+        raise BadInput(f"a plug-in is a Python file or the name of a module, got the {kind} {source}")
+    return plugins.add(source)
 
 
 def open_folder(folder: Path) -> Path:

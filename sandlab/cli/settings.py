@@ -38,7 +38,7 @@ def read_settings(owner: Any, texts: Mapping[str, str], called: str) -> dict[str
     for name, text in texts.items():
         head, dot, rest = name.partition(".")
         if head not in hints:
-            inside = _inside(owner, name)
+            inside = rest if rest in hints else _inside(owner, name)
             hint = f"did you mean {inside!r}?" if inside else nearest(head, hints) or "it has " + ", ".join(hints)
             raise BadInput(f"{called} has no setting {head!r}: {hint}")
         if dot:

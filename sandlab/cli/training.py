@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.browse import make_world
-from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder, open_folder
+from sandlab.cli.options import AsJson, Device, On, Settings, StoreFolder, load_plugin, open_folder
 from sandlab.cli.screen import tell
 from sandlab.errors import BadInput
 
@@ -79,7 +79,7 @@ def sweep(
     from sandlab.lab.sweeps import sweep as train_all
 
     source, _, name = file.partition(":")
-    module = plugins.add(source)
+    module = load_plugin(source)
     experiments = plugins.find(f"{source}:{name or 'experiments'}")
     limit = seconds("budget", budget) if budget else None
     place = on or ("processes" if device == "cpu" else "local")
@@ -111,7 +111,7 @@ def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
     if ":" not in name:
         network = get("models", name)
         return fit_config(world, network, read_settings(network.config_class, texts, name))
-    plugins.add(name.rpartition(":")[0])
+    load_plugin(name.rpartition(":")[0])
     plugins.find(name)
     options = tuple((option, plain_value(text)) for option, text in texts.items())
     return fit_config(world, get("models", "own-module"), {"module": name, "options": options})
@@ -122,6 +122,8 @@ def _check_places(texts: dict[str, str], parts: dict[str, Any], training: Any) -
     import dataclasses
 
     for name in set(texts) - {each.name for each in dataclasses.fields(training)}:
+        if name in (*parts, "seeds", "device", "store"):
+            raise BadInput(f"{name} is no setting but an option: --{name} {texts[name]}")
         for part, owner in parts.items():
             if dataclasses.is_dataclass(owner) and name in {each.name for each in dataclasses.fields(owner)}:
                 raise BadInput(f"{name} is a setting of the {part}: --set {part}.{name}={texts[name]}")

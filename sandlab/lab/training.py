@@ -127,10 +127,18 @@ def _misfit(world: World, config: Config, objective: str | Objective | None) -> 
         with seeded(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = build(config)
+            if not any(weight.requires_grad for weight in model.parameters()):
+                return "it has no parameters to train"
             loss = goal.whole(Forward(forward, model), batch)
         loss.sum().backward()
     except (ArithmeticError, AttributeError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as told:
-        return (str(told).splitlines() or [type(told).__name__])[0][:160]
+        reason = (str(told).splitlines() or [type(told).__name__])[0][:160]
+        small = isinstance(told, IndexError) and not batch.inputs.is_floating_point()
+        return (
+            f"{reason}: its tokens go up to {world.vocab - 1}, its length is {batch.inputs.shape[-1]}"
+            if small
+            else reason
+        )
     if loss.shape not in ((), (1,)):
         return f"its loss has the shape {tuple(loss.shape)}"
     return _missing_classes(world, logits[-1]) if isinstance(goal, CrossEntropy) and not batch.soft else ""

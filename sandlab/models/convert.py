@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sandlab._door import guarded
 from sandlab.errors import BadInput
 from sandlab.models._parts.transformer_layer import Layer
 from sandlab.models.attention import Attention
@@ -38,6 +39,7 @@ OUR_ACTIVATIONS = {theirs: ours for ours, theirs in HF_ACTIVATIONS.items()} | {
 LENS_ACTIVATIONS = {"gelu": "gelu", "gelu-tanh": "gelu_new", "relu": "relu", "silu": "silu"}
 
 
+@guarded
 def to_hugging_face(model: Transformer) -> Any:
     """The same network as a `transformers.GPT2LMHeadModel`, whose logits are those of every position.
 
@@ -86,6 +88,7 @@ def from_hugging_face(gpt2: Any) -> Transformer:
     return model.train(gpt2.training)
 
 
+@guarded
 def to_transformer_lens(model: Transformer) -> Any:
     """The same network as a `transformer_lens` bridge (TransformerLens 4 or later) around its native model.
 

@@ -129,6 +129,8 @@ def _classes() -> tuple[Any, Any]:
         def forward(
             self, input_ids: Tensor, attention_mask: object = None, labels: Tensor | None = None, **_: object
         ) -> object:
+            if isinstance(attention_mask, Tensor) and not attention_mask.all():
+                raise BadInput("models of SandLab read every position: give sequences of one length, without padding")
             logits = self.inner(input_ids)
             loss = None
             if labels is not None:
@@ -137,7 +139,7 @@ def _classes() -> tuple[Any, Any]:
             return CausalLMOutput(loss=loss, logits=logits)  # type: ignore[arg-type]
 
         def prepare_inputs_for_generation(  # type: ignore[override]
-            self, input_ids: object, **_: object
+            self, input_ids: object, **kwargs: object
         ) -> dict[str, object]:
             return {"input_ids": input_ids}
 
@@ -165,7 +167,7 @@ def register_with_transformers() -> None:
 
 
 def _tokenizer(letters: list[str]) -> Any:
-    """One token per letter; words of several signs are separated by spaces."""
+    """One token per letter; words of several signs are separated by spaces. Other letters are refused."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -173,7 +175,7 @@ def _tokenizer(letters: list[str]) -> Any:
     known = dict.fromkeys(letters)
     if len(known) != len(letters):
         raise BadInput("letters must differ, so that text can be read back")
-    inner = Tokenizer(models.WordLevel({letter: index for index, letter in enumerate(letters)}, unk_token=letters[0]))
+    inner = Tokenizer(models.WordLevel({letter: index for index, letter in enumerate(letters)}, unk_token="no letter"))
     every_sign = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     inner.pre_tokenizer = every_sign if single else pre_tokenizers.WhitespaceSplit()
     if single:

@@ -1,4 +1,4 @@
-"""Sixty plausible mistakes: each is answered by one sentence, exit code 2, and what to do instead."""
+"""A hundred and twenty plausible mistakes: each is answered by one sentence, exit code 2, and what to do instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,30 @@ class MyGRU(nn.Module):
         self.table = nn.Embedding(vocab, vocab)
     def forward(self, x):
         return self.table(x)
+class Deep(MyGRU):
+    def __init__(self, vocab, depth):
+        super().__init__(vocab)
+class Small(MyGRU):
+    def __init__(self):
+        super().__init__(3)
+class Pools(MyGRU):
+    def forward(self, x):
+        return self.table(x).mean(1)
+class Crashes(MyGRU):
+    def forward(self, x):
+        return self.table(x) @ self.table.weight.new_zeros(2, 2)
+class Fixed(MyGRU):
+    def __init__(self, vocab):
+        super().__init__(vocab)
+        self.table.requires_grad_(False)
+class Hints:
+    def __init__(self, vocab):
+        pass
+experiments = [3]
+none_yet = []
 """
+FILES = {"notes.txt": "hello", "broken.py": "def f(:", "lost.py": "import no_such_package", "broken.json": '{"a": 1'}
+FILES |= {"odd.json": "[[0, 1], [1, 2]]", "runs/training/1/model-0/config.json": "{}"}
 STUDY = "ngrams/stages"
 MISTAKES = [
     # commands and options
@@ -83,12 +106,14 @@ MISTAKES = [
     # files
     ("sample dyck --to data.csv", "end in .parquet"),
     ("export nowhere --to hf", "no model in nowhere"),
+    ("export induction-head --set states=3 --set length=9 --letters ab", "has 2 letters, the model reads 3"),
+    ("export induction-head --set states=3 --set length=9 --world dyck", "--set world.NAME=VALUE"),
     ("export nowhere --to onnx", "did you mean 'torch'"),
     ("eval nowhere --world dyck", "no model in nowhere"),
     ("list worlds --plugin nowhere.py", "there is no file"),
     ("train --world dyck --model mine.py", "mine.py:MyModule"),
     ("train --world dyck --model mine.py:MyGru", "did you mean 'MyGRU'"),
-    ("sweep mine.py", "defines no 'experiments'"),
+    ("sweep mine.py:runs", "defines no 'runs'"),
     ("sweep mine.py:MyGRU", "a list of Experiments"),
     # machines
     ("compile '(ab'", "never closed"),
@@ -98,18 +123,87 @@ MISTAKES = [
     # new files
     ("new word coin", "did you mean 'world'"),
     ("new world Coin", "such as my-coin"),
+    # options of other commands and other programs
+    ("list --sort", "--json"),
+    ("train --world dyck --steps 3", "--set NAME=VALUE"),
+    ("sample dyck --length 40", "--set NAME=VALUE"),
+    (f"run {STUDY} --steps 3", "--set NAME=VALUE"),
+    (f"run {STUDY} --quick", "what runs without --full"),
+    (f"run {STUDY} --preset full", "--full is the larger one"),
+    (f"run {STUDY} --seeds many", "must be a whole number"),
+    ("train dyck transformer", "needs the option '--world'"),
+    ("help", "no such command 'help'"),
+    ("coverage 99", "no place for (99)"),
+    ("decode", "needs the option '--model'"),
+    ("serve --port 99999", "65535"),
+    ("serve --host nowhere", "--token"),
+    # names
+    ("show trained", "did you mean 'transformer'"),
+    ("show Dyck", "did you mean 'dyck'"),
+    ("sample transformer", "see `sandlab list worlds`"),
+    ("train --world transformer", "see `sandlab list worlds`"),
+    (f"run {STUDY}.end", f"did you mean '{STUDY}'"),
+    ("run 'nothing/*'", "see `sandlab list studies`"),
+    ("bench nothing", "there are atlas"),
+    ("publish nothing", "no studies called 'nothing'"),
+    ("card runs", "no models called 'runs'"),
+    ("export scan-circuit --set machine=Q99 --set length=8", "no automaton called 'Q99'"),
+    # settings
+    ("sample dyck --set world.length=4", "did you mean 'length'"),
+    ("sample dyck --set types==3", "a whole number, got '=3'"),
+    ("sample in-context-markov --set states=1e9", "a whole number, got '1e9'"),
+    ("sample flip-flop --set length=33", "must be even"),
+    ("train --world dyck --set model=lstm", "--model lstm"),
+    ("train --world dyck --set seeds=3", "--seeds 3"),
+    ("train --world dyck --set training.steps=3", "did you mean 'steps'"),
+    ("train --world dyck --set optimiser=adam", "did you mean 'optimizer'"),
+    ("train --world dyck --set precision=fp16", "did you mean 'bf16'"),
+    ("train --world dyck --set batch_size=0", "at least 1"),
+    (f"run {STUDY} --budget -3m", "90s, 8m or 1.5h"),
+    ("card transformer --budget ten", "90s, 8m or 1.5h"),
+    ("card transformer --tasks facs", "did you mean 'facts'"),
+    # modules of one's own
+    ("train --world dyck --model mine.py:Deep", "missing 1 required positional argument: 'depth'"),
+    ("train --world dyck --model mine.py:Small", "its tokens go up to 4"),
+    ("train --world dyck --model mine.py:Pools", "must be logits (2, 28, 4)"),
+    ("train --world dyck --model mine.py:Crashes", "cannot be multiplied"),
+    ("train --world dyck --model mine.py:Fixed", "no parameters to train"),
+    ("train --world dyck --model mine.py:Hints", "a class of torch.nn.Module"),
+    ("card mine.py:Crashes --tasks facts", "cannot be multiplied"),
+    ("card mine.py:Small --tasks facts", "mine.py:Small does not fit FactRecall"),
+    ("train --world dyck --model notes.txt:MyGRU", "got the file notes.txt"),
+    ("train --world dyck --model broken.py:MyGRU", "SyntaxError"),
+    ("list worlds --plugin lost.py", "No module named 'no_such_package'"),
+    ("list worlds --plugin runs", "got the folder runs"),
+    ("sweep mine.py:none_yet", "at least one Experiment"),
+    ("sweep mine.py:experiment", "did you mean 'experiments'"),
+    ("sweep mine.py", "a list of Experiments, got 3"),
+    # files and folders
+    ("eval transformer --world dyck", "--model transformer makes a model"),
+    ("export transformer", "--model transformer makes a model"),
+    ("sample dyck --model lstm", "--model lstm makes a model"),
+    ("eval runs/training/1 --world dyck", "runs/training/1/model-0"),
+    (f"run {STUDY} --store notes.txt", "got the file notes.txt"),
+    ("compile broken.json", "not a JSON automaton"),
+    ("compile odd.json", "a state between 0 and 1, got 2"),
+    ("compile 'ab)*'", "unmatched ')'"),
+    ("compile '(ab)*' --save notes.txt", "got the file notes.txt"),
+    ("new world dyck", "a world 'dyck' already"),
+    ("new model queue", "the name of another module"),
 ]
 
 
-def test_there_are_sixty() -> None:
-    assert len({line for line, _ in MISTAKES}) >= 60
+def test_there_are_a_hundred_and_twenty() -> None:
+    assert len({line for line, _ in MISTAKES}) >= 120
 
 
 @pytest.mark.parametrize(("line", "hint"), MISTAKES, ids=[line for line, _ in MISTAKES])
 def test_a_mistake_is_answered_in_one_sentence(
     line: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text(MODULE)
+    for name, text in {"mine.py": MODULE, **FILES}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SANDLAB_STORE", str(tmp_path / "runs"))
     monkeypatch.setenv("SANDLAB_PLUGINS", "")

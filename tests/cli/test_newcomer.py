@@ -82,7 +82,8 @@ def test_a_regular_expression_becomes_a_circuit_elsewhere(tmp_path: Path, capsys
     with sl.record(circuit, "*pattern") as tape:
         truth = circuit(word)
     assert all(torch.allclose(p.sum(-1), torch.ones_like(p[..., 0])) for p in tape.values())
-    told(capsys, "export circuit --to hf --out there")
+    told(capsys, "export circuit --to hf --out there --letters ab")
+    assert transformers.AutoTokenizer.from_pretrained("there")("abab")["input_ids"] == [0, 1, 0, 1]
     twin = transformers.AutoModelForCausalLM.from_pretrained("there")
     torch.testing.assert_close(twin(word).logits, truth, rtol=0, atol=1e-5)
     told(capsys, "export circuit --to torch --out there.pt2")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -121,6 +123,16 @@ def test_an_example_from_a_test_runs_with_the_helpers_that_it_needs(snippets):
     found = snippets.snippet("lenses", "head-lag-mass", sl.get("lenses", "head-lag-mass"))
     assert found.test.startswith("tests/lenses/")
     exec(compile(found.code, found.test, "exec", dont_inherit=True), {})
+
+
+def test_no_formula_of_a_docstring_is_taken_for_a_link() -> None:
+    """[a](b c) is a link for Markdown, which leads nowhere."""
+    files = sorted((Path(__file__).parents[2] / "sandlab").rglob("*.py"))
+    trees = [ast.walk(ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [ast.get_docstring(node) or "" for tree in trees for node in tree if isinstance(node, kinds)]
+    taken = [re.findall(r"\]\([^)]*[ ,…][^)]*\)", re.sub(r"`[^`]*`", "", text)) for text in texts]
+    assert [each for found in taken for each in found] == []
 
 
 def test_formulas_become_pictures_and_code_stays(docs):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import sandlab as sl
 from sandlab.errors import BadInput
 from sandlab.models.base import seeded
 from sandlab.models.convert import from_hugging_face, to_hugging_face, to_transformer_lens
@@ -156,6 +157,10 @@ def test_what_transformer_lens_alone_lacks_is_named(options: dict) -> None:
 
 def test_other_models_are_refused() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
+
+    for convert in (to_hugging_face, to_transformer_lens):
+        with pytest.raises(BadInput, match="model must be a Transformer, got TheoryTransformer"):
+            convert(sl.circuits.compile("(abab)*", 4))
 
     with pytest.raises(BadInput, match="takes a GPT2LMHeadModel, got Linear"):
         from_hugging_face(torch.nn.Linear(2, 2))

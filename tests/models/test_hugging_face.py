@@ -83,8 +83,22 @@ def test_letters_become_a_tokenizer_that_reads_and_writes(tmp_path: Path) -> Non
     export_hugging_face(model, tmp_path / "words", letters=["push", "pop", "end"])
     reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "words")
     assert reader("pop end push")["input_ids"] == [1, 2, 0] and reader.decode([1, 2, 0]) == "pop end push"
+    with pytest.raises(Exception, match="Missing"):
+        reader("pop push stop")
     with pytest.raises(BadInput, match="letters must differ"):
         export_hugging_face(model, tmp_path / "same", letters="aab")
+
+
+def test_a_text_grows_by_generate_and_by_a_pipeline_and_padding_is_refused(tmp_path: Path) -> None:
+    export_hugging_face(sl.circuits.induction_head(3, 20), tmp_path, letters="abc")
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    tokens = reader("abcab", return_tensors="pt")
+    assert reader.decode(model.generate(**tokens, max_new_tokens=2, do_sample=False)[0]) == "abcabca"
+    write = transformers.pipeline("text-generation", model=model, tokenizer=reader, max_new_tokens=2, do_sample=False)
+    assert write("abcab")[0]["generated_text"] == "abcabca"
+    with pytest.raises(BadInput, match="without padding"):
+        model(tokens["input_ids"], attention_mask=torch.tensor([[0, 1, 1, 1, 1]]))
 
 
 def test_importing_sandlab_alone_makes_the_folder_loadable_and_stays_light(tmp_path: Path) -> None:

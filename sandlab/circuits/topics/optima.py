@@ -82,7 +82,7 @@ def ridge_value(
 def ridge_fit(
     seen: Float[np.ndarray, "documents vocab"], wanted: Float[np.ndarray, "documents vocab"], strength: float
 ) -> Float[np.ndarray, "vocab vocab"]:
-    """Minimiser of mean ‖W x − y‖² + λ‖W‖² over documents: W = E[y xᵀ](E[x xᵀ] + λI)⁻¹.
+    """Minimiser of mean ‖W x − y‖² + λ‖W‖² over documents: W = `E[y xᵀ] (E[x xᵀ] + λI)⁻¹`.
 
     seen     x: frequencies of the shown tokens; wanted: y, frequencies of the true words at predicted positions
     """

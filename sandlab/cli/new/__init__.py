@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import re
 from pathlib import Path
@@ -28,8 +29,16 @@ def new(
     folder: Annotated[Path, typer.Option(help="Where to write the two files.")] = Path(),
 ) -> None:
     """Write a working world, model, circuit, lens or study of your own, and its test, to start from."""
+    from sandlab.registry import names
+
     choice("kind", kind, KINDS)
     words = _words(kind, name)
+    room = {"lens": "lenses", "study": "studies"}.get(kind, f"{kind}s")
+    if words["study" if kind == "study" else "name"] in names(room):
+        raise BadInput(f"there is a {kind} {name!r} already: choose another name")
+    known = importlib.util.find_spec(words["file"])
+    if known is not None and known.origin and Path(known.origin).parent != folder.resolve():
+        raise BadInput(f"{words['file']!r} is the name of another module ({known.origin}): choose another name")
     file = f"{words['file']}.py"
     for target, template in ((file, kind), (f"test_{file}", f"{kind}_test")):
         if (folder / target).exists():

@@ -17,6 +17,7 @@ from sandlab.errors import BadInput
 from sandlab.lab._card.battery import BATTERY, EXAMPLES, CardProbe, CardTest, Task, tasks
 from sandlab.lab.laboratory import Laboratory
 from sandlab.lab.sweeps import train_what_time_allows
+from sandlab.lab.training import check_fit
 from sandlab.learning.experiment import Experiment, Runs
 from sandlab.models.base import Config, build
 from sandlab.models.hybrid import HybridConfig
@@ -108,6 +109,10 @@ def measure_card(
     """Train and test on the whole battery; what the laboratory's time does not reach is left out, and said so."""
     chosen = [task for task in tasks(size) if not only or task.name in only]
     experiments = {task.name: _experiment(task, config, seeds) for task in chosen}
+    if not isinstance(config, Reference):
+        for task in chosen:  # before hours are spent: every input it will meet
+            for world in (task.world, *(test.world for test in task.tests)):
+                check_fit(world, experiments[task.name].model)
     runs = train_what_time_allows(lab, experiments, label=model)
     measured = [task for task in chosen if task.name in runs]
     rows = [row for task in measured for row in _rows(task, runs[task.name], experiments[task.name])]

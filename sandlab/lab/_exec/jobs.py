@@ -125,7 +125,8 @@ class Failed:
     def error(self, task: Task) -> Exception:
         """The exception to raise to the user."""
         if self.kind == "BadInput":
-            return BadInput(f"{self.message} (in {task})")
+            place = str(task)
+            return BadInput(f"{self.message} (in {place if len(place) <= 160 else f'{place[:160]}…'})")
         where = f"\n{self.trace}" if self.trace else ""
         return JobFailed(f"{task} failed: {self.kind}: {self.message}{where}")
 

@@ -55,7 +55,7 @@ def cascade_product(
     alphabet: int | None = None,
     **options: Unpack[TaskOptions],
 ) -> Automaton:
-    """Machines in series: machine i reads feeds[i]((q₁, …, q_{i−1}), σ), the states as they were before the step.
+    """Machines in series: machine i reads `feeds[i]((q₁, …, q_{i−1}), σ)`, the states as they were before the step.
 
     All machines then move at once. The alphabet is that of the first machine unless given. Def. 6 of Liu et al. 2023.
     """
