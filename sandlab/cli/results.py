@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sandlab.cli.options import AsJson, StoreFolder
-from sandlab.cli.screen import tell
+from sandlab.cli.screen import counted, tell
 from sandlab.cli.studies import choose
 from sandlab.errors import BadInput
 
@@ -48,7 +48,7 @@ def claims(
         return _show_idle(chosen, store, as_json)
     rows = [row for name in chosen for row in last_findings(name, store)]
     rows = [row for row in rows if any(each["status"] == "stale" for each in (row, *row["others"]))] if stale else rows
-    _print(rows, as_json, f"{len(rows)} claims")
+    _print(rows, as_json, counted(len(rows), "claim", "claims"))
     if not as_json:
         tell("\n".join([_tally(rows), *_gaps(rows)]))
     return 1 if any(row["verdict"] == "fails" and row["held"] for row in rows) else 0
@@ -190,7 +190,7 @@ def _show_idle(chosen: list[str], store: Path | None, as_json: bool) -> int:
             recorded = null_findings(study)
             findings = run(name, "null", store=store, on="processes").findings if recorded is None else recorded
             rows += [finding.as_dict() for finding in findings if finding.verdict == "holds" and finding.held]
-    _print(rows, as_json, f"{len(rows)} idle claims" if rows else "no idle claims")
+    _print(rows, as_json, counted(len(rows), "idle claim", "idle claims") if rows else "no idle claims")
     return 1 if rows else 0
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKS",
+    "counted",
     "documents_alone",
     "print_findings",
     "print_json",
@@ -89,6 +90,11 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 def printable(text: str) -> str:
     """Text without control characters: what a file from elsewhere holds does not move the cursor or change colours."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Such as "1 claim" and "3 claims"."""
+    return f"{number} {one if number == 1 else many}"
 
 
 def tell(text: object = "", *, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:

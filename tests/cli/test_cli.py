@@ -188,6 +188,13 @@ def test_a_claim_that_fails_although_its_source_says_it_holds_gives_exit_code_on
     assert "✗ fails" in answer(capsys, "claims", "toy/uniform", code=1)
 
 
+def test_a_claim_that_fails_on_the_null_is_no_surprise(capsys, toys, monkeypatch):
+    wrong = dataclasses.replace(toys.study.claims[0], relation=Mean(below=0.1))
+    monkeypatch.setattr(toys.study, "claims", (wrong, toys.study.claims[1]))
+    monkeypatch.setattr(toys.study, "presets", {**toys.study.presets, "null": toys.study.presets["quick"]})
+    assert "✗ fails" in answer(capsys, "run", "toy/uniform", "--null", "--on", "local")
+
+
 def test_a_job_that_breaks_gives_exit_code_three_and_does_not_stop_other_studies(capsys, toys):
     text = answer(capsys, "run", "toy/uniform", "--set", "trouble=raise", "--on", "local", code=3)
     assert "toy/uniform could not finish" in text and "seed=3" in text
