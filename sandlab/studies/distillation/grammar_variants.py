@@ -11,8 +11,8 @@ some minutes, decided before any run of its own. Sentences start two levels lowe
 on average for 276 in cfg3b, a factor of 5); `batch_size` is 128 for 512 (a quarter), `steps` 2400 for 8000 (0.3),
 `budgets` 600 and 2400 for 2000 to 16 000 (0.3 of two of four), the rate 10⁻³, the smallest of the source's grid, for
 5·10⁻³ (a fifth), no dropout. (Batch 64 and 1200 steps until 2026-11-18, never run: after so few sentences a teacher is
-inside its rapid phase, and a one-shot student needs one that is past it.) Encoders on cfg3b leave the plateau after some
-350 steps of 64 sentences with 16 heads and before 250 with 32 (single ones of another seed, this rate).
+inside its rapid phase, and a one-shot student needs one that is past it.) Encoders on cfg3b leave the plateau after
+some 350 steps of 64 sentences with 16 heads and before 250 with 32 (single ones of another seed, this rate).
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from sandlab import figures
 from sandlab.learning.distillation.phases import loss_phases
 from sandlab.learning.experiment import Experiment, Runs
-from sandlab.lenses.distillation.ngram_dependence import NgramDependence
 from sandlab.models.transformer import TransformerConfig
 from sandlab.studies.claims import Mean, Ratio
 from sandlab.studies.distillation import _shared as shared
