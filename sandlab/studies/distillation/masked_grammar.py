@@ -3,7 +3,8 @@
 A teacher with many heads learns masked prediction and keeps its checkpoints; students with few heads are trained on the
 labels, on the final teacher (the better of τ = 1 and 10⁻⁴) and on N checkpoints in turn. During the teacher's rapid
 phase its predictions lean on the neighbouring n-gram: L_robust, the change of a prediction when the n-gram around the
-token is masked, rises and falls again. (2, T) schedules ask which checkpoint teaches best.
+token is masked, rises and falls again. (2, T) schedules ask which checkpoint teaches best. Distances of distributions
+are ½‖p − q‖₁ in quick and, as in the authors' code, ‖p − q‖₁ in full.
 
 Quick: sentences of the symbols 13, 14 and 15 (22 tokens; one in 17 is longer than 24 and cut there), two layers, 16
 and 4 heads, batch 64, six seeds. (Until 2026-11-18 batch 32 with three and then four seeds, which left every claim

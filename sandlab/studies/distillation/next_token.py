@@ -2,7 +2,8 @@
 
 Next-token prediction on cfg3f where the loss counts only the last tokens of spans of height ℓ (C^(ℓ)): the higher ℓ,
 the fewer. Teachers keep N checkpoints, students are taught by half-length splits of them (κ = ½) or by the final one
-alone. Students of 16 heads and other grammars stand in distillation/next-token-variants.
+alone. L_robust and L_close are ½‖p − q‖₁. Students of 16 heads and other grammars stand in
+distillation/next-token-variants.
 
 Quick: sentences of the symbols 13, 14, 15, ℓ = 2 and 3, two layers, 8 and 2 heads, budgets of 150 and 300 steps,
 four seeds (three until 2026-11-18).

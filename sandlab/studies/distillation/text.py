@@ -1,8 +1,9 @@
 """The Wikipedia experiment as a recipe over a text of one's own.
 
 BERT on masked words: a teacher keeps checkpoints, students are taught by labels, the final teacher and the checkpoints
-in turn, at τ → 0. `--set path=corpus.txt` names a text file, split at white space; without one, quick trains tiny
-models on a generated stand-in, which says nothing about natural language: it only shows that the recipe runs.
+in turn, at τ → 0. L_robust is ½‖p − q‖₁. `--set path=corpus.txt` names a text file, split at white space; without one,
+quick trains tiny models on a generated stand-in, which says nothing about natural language: it only shows that the
+recipe runs.
 
 Full reads `wikitext-2.txt` in the folder it is run in: the validation and test texts of WikiText-2 (Merity et al. 2016)
 one after the other, 455 000 words. It keeps the source's ratio of 12 heads to 4 and its 15 checkpoints, at a size that

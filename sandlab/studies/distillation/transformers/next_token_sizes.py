@@ -1,7 +1,8 @@
 """GPT-2s of several sizes on the ends of spans: larger ones learn earlier, and n-grams matter most in the rapid phase.
 
 The teachers of distillation/next-token and models with fewer heads, all on the labels (Figure 4.31), and the teachers'
-L_robust and L_close of 3-grams along the way (4.32), whose course changes at C1, the middle of the rapid phase.
+L_robust and L_close of 3-grams along the way (4.32), whose course changes at C1, the middle of the rapid phase. Both
+are ½‖p − q‖₁.
 
 Quick: sentences of the symbols 13, 14, 15 of cfg3f, ℓ = 3, two layers, 2, 4 and 8 heads, 400 steps of 32, four seeds.
 
