@@ -77,7 +77,7 @@ def training(steps: int, evals: int, eval_examples: int, precision: str = "float
 
 def published(name: str) -> Sweep:
     """The source's sizes on the largest world that is known to be learnt; the fused kernel also in evaluations."""
-    how = training(4000, 100, 2048, "tf32")
+    how = training(4000, 100, 512, "tf32")
     found = sweep(name, SparseParity(40, 3, "tokens"), (4, 8, 16, 32), 256, how, 5)
     return replace(found, experiments=tuple(replace(each, prepare=fuse_attention) for each in found.experiments))
 
