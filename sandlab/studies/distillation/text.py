@@ -10,9 +10,9 @@ one after the other, 455 000 words. It keeps the source's ratio of 12 heads to 4
 fits a share of one GPU for some minutes and a text that small, decided before any run: 4 layers for 12 (a third), 6 and
 2 heads of width 32 for 12 and 4 of 64 (a quarter of the width), 6000 `words` for 30 000 (a fifth), 3000 steps for
 120 000 and `budgets` of 600 to 3000 for 24 000 to 120 000 (a fortieth), the rate 10⁻³ for 10⁻⁴ (ten times, as there
-are fewer steps), no dropout. Batch and length are not stated in the source: 128 windows of 64 words, 54 passes over nine
-tenths of the text (32 windows until 2026-11-18, never run: 300 masked words a step are few to leave the plateau of word
-frequencies, 6.1 nats here, within 3000 steps).
+are fewer steps), no dropout. Batch and length are not stated in the source: 128 windows of 64 words, 54 passes over
+nine tenths of the text (32 windows until 2026-11-18, never run: 300 masked words a step are few to leave the plateau of
+word frequencies, 6.1 nats here, within 3000 steps).
 """
 
 from __future__ import annotations

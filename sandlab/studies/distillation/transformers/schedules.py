@@ -44,7 +44,7 @@ QUICK = Settings(tuple(every_method(small(f"{heads} heads", SHORT, (8, heads), (
 FULL = Settings(tuple(every_method(large(f"{heads} heads", LONG, heads, (600, 1200, 2400, 4800))) for heads in (8, 16)))
 study = Study(
     "distillation/schedules",
-    title="Short runs want checkpoints quickly, long ones slowly, and both want them cold",
+    title="How a student's run is split among checkpoints, and how cold they are, side by side",
     source=shared.SOURCE,
     at="Figures 4.27 and 4.28",
     quick=QUICK,
