@@ -72,9 +72,9 @@ def collect(settings: Settings, lab: Lab) -> Results:
 
 
 def middles(results: Results) -> np.ndarray:
-    """The evaluation of each teacher that is nearest to C1; −1 where the loss does not fall."""
-    steps, losses = results.teacher.eval_steps, results.teacher.metrics["loss"]
-    found = [int(np.abs(steps - loss_phases(steps, row).middle).argmin()) for row in losses]
+    """The evaluation of each teacher at C1, sought from the first trained one on; −1 where the loss does not fall."""
+    steps, losses = results.teacher.eval_steps[1:], results.teacher.metrics["loss"][:, 1:]
+    found = [1 + int(np.flatnonzero(steps == loss_phases(steps, row).middle)[0]) for row in losses]
     return np.where(losses[:, 0] - losses[:, -1] > FALLS, found, -1)
 
 
