@@ -9,6 +9,10 @@ T₀ = 300 steps) with students of 2 and 4 heads and budgets of 100 and 300 step
 Full: the course of distillation/grammar-variants, whose text says how it is reduced (sentences of 52 tokens for 276,
 batch 128 for 512, T₀ = 2400 for 8000), with students of the source's 8 and 16 heads and all four budgets (600 to 4800
 for 2000 to 16 000).
+
+**What was learnt** (quick, 2026-11-18). What half splits gain over one-shot shrinks by 0.03 from 100 to 300 steps; all
+other differences are within 0.02 and undecided with four seeds. At this size every checkpoint is one of a teacher that
+is still learning fast.
 """
 
 from __future__ import annotations

@@ -15,6 +15,10 @@ evaluations with the source's probe (16 heads of width 256) after 6400 sentences
 
 Changed after a first look at quick: C1 was sought from the untrained loss downwards, which put it at the first
 evaluation, before the drop; it is sought from the first trained one since. Neither bound was changed.
+
+**What was learnt** (quick, 2026-11-18). On sentences of 22 tokens L_close(3) goes on rising after C1 (1.7 times higher
+at the end): here the teacher is only beginning to use more than n-grams. Non-terminals can be read off untrained
+vectors with 0.77 and off the final ones with 0.80 to 0.83, too little apart to say when they are learnt.
 """
 
 from __future__ import annotations
