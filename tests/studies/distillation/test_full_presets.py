@@ -24,7 +24,13 @@ from sandlab.studies.distillation import (
     text,
 )
 from sandlab.studies.distillation._courses import Course
-from sandlab.studies.distillation.transformers import parity_transformer
+from sandlab.studies.distillation.transformers import (
+    next_token_variants,
+    parity_heads,
+    parity_transformer,
+    schedules,
+    teacher_phases,
+)
 from sandlab.studies.distillation.transformers._fused import fuse_attention
 
 
@@ -40,7 +46,10 @@ def full_courses(file: Path) -> list[Course]:
     return [
         masked_grammar.FULL.course,
         *next_token.study.presets["full"].courses,
+        *next_token_variants.FULL.sizes,
+        *next_token_variants.FULL.grammars,
         *grammar_variants.study.presets["full"].courses,
+        *schedules.FULL.courses,
         text.course(settings),
     ]
 
@@ -57,6 +66,19 @@ def test_teachers_of_courses_keep_every_checkpoint_that_teaches(a_text: Path) ->
         for step, each in course.two_shot:
             plan = TwoShot((step,), each, how.steps)
             assert set(plan.checkpoints(course.two_shot_budget)) <= kept, (course.name, step)
+
+
+def test_students_of_both_sizes_have_the_same_teachers() -> None:
+    """Trained once: a job that has been computed is not computed again."""
+    first, second = schedules.FULL.courses
+    assert first.teacher == second.teacher and (first.student.model.heads, second.student.model.heads) == (8, 16)  # type: ignore[attr-defined]
+    small, large = next_token.study.presets["full"].courses, next_token_variants.FULL.sizes
+    assert [each.teacher for each in small] == [each.teacher for each in large]
+
+
+def test_the_teacher_that_is_watched_is_the_one_that_teaches() -> None:
+    watched, teaches = teacher_phases.FULL.teacher, masked_grammar.FULL.course.teacher
+    assert watched == replace(teaches, probes=())
 
 
 def test_drills_keep_every_checkpoint_that_teaches_and_blocks_are_whole() -> None:
@@ -83,7 +105,8 @@ def test_transformers_on_parity_keep_the_checkpoints_that_teach() -> None:
 def test_full_presets_of_transformers_use_the_fused_kernel_also_when_they_are_evaluated(a_text: Path) -> None:
     long = [each for each in full_courses(a_text) if each.name != "text"]
     experiments = [each for course in long for each in (course.teacher, course.student)]
-    experiments += [parity_transformer.FULL.teacher, parity_transformer.FULL.student]
+    experiments += [parity_transformer.FULL.teacher, parity_transformer.FULL.student, teacher_phases.FULL.teacher]
+    experiments += [each for sweep in parity_heads.study.presets["full"].sweeps for each in sweep.experiments]
     assert all(each.prepare is fuse_attention for each in experiments)
 
 

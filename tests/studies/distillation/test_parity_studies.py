@@ -25,7 +25,7 @@ from sandlab.studies.distillation import (
     two_stage,
 )
 from sandlab.studies.distillation._shared import Curves
-from sandlab.studies.distillation.transformers import parity_transformer
+from sandlab.studies.distillation.transformers import parity_heads, parity_transformer
 from sandlab.worlds.distillation.parities import SparseParity
 
 STEPS = np.arange(0, 11) * 1000
@@ -129,12 +129,35 @@ def test_a_small_run_of_hierarchy() -> None:
 
 def test_claims_of_scaling() -> None:
     fast, slow = ({50: rising(8), 200: rising(5), 1000: rising(2)}, {50: rising(2), 200: rising(5), 1000: rising(8)})
-    results = [parity_scaling.Results(each, {"narrow": each}, 20_000) for each in (fast, slow)]
-    check(parity_scaling.study, *results)
+    check(parity_scaling.study, *(parity_scaling.Results(each, 20_000) for each in (fast, slow)))
 
 
-def test_sizes_of_transformers() -> None:
-    assert [parity_scaling.sized(kind, 4).width for kind in ("narrow", "fixed", "averaged")] == [32, 256, 256]
+def test_claims_of_heads() -> None:
+    fast, slow = ({4: rising(8), 32: rising(2)}, {4: rising(2), 32: rising(8)})
+    names = (parity_heads.NARROW, parity_heads.SHARED, parity_heads.AVERAGED)
+    check(parity_heads.study, *(parity_heads.Results(dict.fromkeys(names, each), 20_000) for each in (fast, slow)))
+
+
+def test_heads_are_narrow_or_share_the_stream_or_are_averaged() -> None:
+    """Figure 4.13: head width 8; a stream of 256 for all; heads as wide as the stream, averaged."""
+    names = (parity_heads.NARROW, parity_heads.SHARED, parity_heads.AVERAGED)
+    found = [parity_heads.sized(name, 40, 4, 256) for name in names]
+    assert [(each.width, each.head_width, each.average_heads) for each in found] == [
+        (32, 8, False), (256, 64, False), (256, 256, True)
+    ]  # fmt: skip
+    full = parity_heads.study.presets["full"].sweeps
+    assert [each.name for each in full] == list(names) and all(each.heads == (4, 8, 16, 32) for each in full)
+
+
+def test_a_small_run_of_heads() -> None:
+    brief = {"steps": 4, "evals": 2, "batch_size": 4, "eval_examples": 8, "warmup": 0}
+    sweeps = [
+        replace(each, experiments=tuple(replace(e, training=replace(e.training, **brief), seeds=2) for e in own))
+        for each in parity_heads.QUICK.sweeps
+        for own in (each.experiments,)
+    ]
+    outcome = parity_heads.study.run(parity_heads.Settings(tuple(sweeps)), LAB, "quick")
+    assert len(outcome.findings) == 1 and outcome.results.never == 8
 
 
 def transformer_results(good: bool) -> parity_transformer.Results:
