@@ -88,7 +88,7 @@ def published(name: str) -> Sweep:
 QUICK = Settings((sweep(NARROW, SparseParity(12, 2, "tokens"), (2, 4, 16), 0, training(400, 40, 512), 6),))
 study = Study(
     "distillation/parity-heads",
-    title="More heads learn sparse parity earlier, whether narrow, sharing the stream or averaged",
+    title="The more heads of width 8, the earlier a transformer learns sparse parity",
     source=shared.SOURCE,
     at="Figures 4.10 (right) and 4.13",
     quick=QUICK,

@@ -76,7 +76,7 @@ FULL = Settings(
 )
 study = Study(
     "distillation/teacher-phases",
-    title="A large BERT knows the tree in the middle of its rapid phase; how far n-grams fall short shrinks after it",
+    title="What a large BERT takes from n-grams and knows of the tree along the way",
     source=shared.SOURCE,
     at="Figure 4.25",
     quick=QUICK,
