@@ -267,14 +267,15 @@ def _no_logits(problem: Exception) -> str:
     """What a model returned, where our code then went wrong with it: no tensor, or too few positions."""
     frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
     ours = [frame.f_locals for frame in frames if frame.f_globals.get("__name__", "").startswith("sandlab.")]
-    found: Any = ours[-1].get("logits", problem) if ours else problem
+    here = ours[-1] if ours else {}
+    found: object = here.get("logits", problem)
     if isinstance(problem, AttributeError) and problem.name == "log_softmax":
         found = problem.obj
     if isinstance(problem, (TypeError, AttributeError)):
         return "" if found is problem or hasattr(found, "shape") else f"a {type(found).__name__}"
-    wanted = getattr(getattr(ours[-1].get("batch"), "mask", None), "shape", ()) if ours else ()
-    short = len(wanted) and getattr(found, "ndim", 0) == 3 and found.shape[1] < wanted[-1]
-    return f"{tuple(found.shape)} for {wanted[-1]} positions" if short else ""
+    shape, wanted = getattr(found, "shape", ()), getattr(getattr(here.get("batch"), "mask", None), "shape", ())
+    short = len(shape) == 3 and len(wanted) and shape[1] < wanted[-1]
+    return f"{tuple(shape)} for {wanted[-1]} positions" if short else ""
 
 
 def _misled_by(problem: Exception, given: Mapping[str, object]) -> str:

@@ -138,7 +138,7 @@ MISTAKES = [
     ("serve --port 99999", "65535"),
     ("serve --host nowhere", "--token"),
     # names
-    ("show trained", "did you mean 'transformer'"),
+    ("show transformr", "did you mean 'transformer'"),
     ("show Dyck", "did you mean 'dyck'"),
     ("sample transformer", "see `sandlab list worlds`"),
     ("train --world transformer", "see `sandlab list worlds`"),
