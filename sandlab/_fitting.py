@@ -14,11 +14,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["PLAIN", "Hint", "fits", "in_words", "is_open", "is_simple"]
+from sandlab.errors import shown
+
+__all__ = [
+    "PLAIN",
+    "TYPES",
+    "VALUES",
+    "Hint",
+    "Plan",
+    "fits",
+    "in_words",
+    "is_open",
+    "is_plain",
+    "is_simple",
+    "refusal",
+]
 
 Hint: TypeAlias = Any
 """An annotation: a class, a union, a generic such as `list[int]`. No type of the typing module covers them all."""
 
+Plan: TypeAlias = list[tuple[str, Hint, bool]]
+"""For each parameter its annotation, and whether that is a plain one."""
+
+VALUES = (ValueError, IndexError, OverflowError, ZeroDivisionError, RuntimeError, MemoryError, UnicodeError)
+TYPES = (TypeError, AttributeError, KeyError, AssertionError, NotImplementedError)
+_PLAIN_MODULES = ("builtins", "numpy", "torch", "decimal", "fractions", "_io")
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes that file systems take
 _LARGEST = 2**63  # whole numbers beyond 64 bits are no size, count or seed
 
@@ -73,6 +93,23 @@ def is_simple(hint: Hint) -> bool:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return all(is_simple(option) for option in typing.get_args(hint))
     return hint in (bool, int, float, type(None), None) or typing.get_origin(hint) is typing.Literal
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a number, a word, a list, an array or the like: not of a class of ours or of the user's."""
+    return type(value).__module__.partition(".")[0] in _PLAIN_MODULES
+
+
+def refusal(field: str, hint: Hint, value: object) -> str:
+    """The sentence with which a value is refused that an annotation excludes."""
+    kind = f"{type(value).__name__} " if isinstance(hint, type) and hint not in PLAIN else ""
+    text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
+    if isinstance(value, (str, Path)) and Path in (hint, *typing.get_args(hint)):
+        return f"{text}: the names of files have at most 255 bytes, paths at most 4095, and no control characters"
+    generator = getattr(hint, "__name__", "") == "Generator"
+    if hint is float and type(value) is int:
+        return f"{text}: so large a number is written as {float(value):g}" if abs(value) < 10**308 else text
+    return text + (": use rng=sl.rng(0)" if generator else "")
 
 
 def _holds(origin: Hint, inside: tuple[Hint, ...], value: object) -> bool:

@@ -15,7 +15,20 @@ import pytest
 import sandlab
 
 PACKAGE = Path(sandlab.__file__).parent
-BASE = {"plugins", "errors", "_fitting", "checking", "_door", "files", "registry", "random", "figures", "progress"}
+BASE = {
+    "plugins",
+    "errors",
+    "_fitting",
+    "_explaining",
+    "_memory",
+    "checking",
+    "_door",
+    "files",
+    "registry",
+    "random",
+    "figures",
+    "progress",
+}
 BASE |= {"__version__"}
 ORDER = ["circuits", "learning", "decoding", "lenses", "studies", "lab", "atlas"]
 BELOW = {

@@ -45,7 +45,9 @@ PACKAGE = Path(__file__).resolve().parents[2]
 _DOOR = {
     "sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b",
     "sandlab.studies.claims": "a8016c39a6b3bdfcb3ee9602d7ab3e6a7b38f795f7907703f1c1aa9a4474f2dc",
+    "sandlab._explaining": "",
     "sandlab._fitting": "",
+    "sandlab._memory": "",
     "sandlab.learning._engine.recording": "ea03f146fe5595cf0f9c495db3f15ea005fc8f2df720e4cf9d304e412f69945e",
     "sandlab.models.hugging_face": "edb07d0feba2fce3823977495ab811aaaed2119c13432cba46c20ebee32c9991",
 }
