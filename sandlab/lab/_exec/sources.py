@@ -43,7 +43,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # Code that may refuse a call but never changes what it gives, code that judges what was collected, code that replays
 # updates on a GPU as they are, code by which a GPU computes what the layer of an LSTM writes out step by step (its
 # states and gradients are compared with the layer's by tests, and its kernels at their first use), and code that writes
-# models for elsewhere: it counts as it was when results were first recorded, or, where it was not there then, not at all.
+# models for elsewhere: it counts as it was when results were first recorded, or, where it was not there then, not at
+# all.
 _DOOR = {
     "sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b",
     "sandlab.studies.claims": "a8016c39a6b3bdfcb3ee9602d7ab3e6a7b38f795f7907703f1c1aa9a4474f2dc",

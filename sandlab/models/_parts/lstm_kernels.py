@@ -47,11 +47,11 @@ def _hand_to_triton() -> None:
     here["tl"] = triton.language
     # A width is compiled once, not for each time, batch and place in memory: within a recording that would be too late.
     kernel = triton.jit(do_not_specialize=["time", "batch"], do_not_specialize_on_alignment=["hidden", "cell", "last"])
-    here |= {each.__name__: kernel(each) for each in (forward_kernel, backward_kernel)}
+    here |= {each.__name__: kernel(each) for each in (lstm_forward, lstm_backward)}
     here |= {each.__name__: triton.jit(each) for each in (_factor, _size, _tanh)}
 
 
-def forward_kernel(
+def lstm_forward(
     drive: tl.tensor,
     weight: tl.tensor,
     hidden: tl.tensor,
@@ -117,7 +117,7 @@ def forward_kernel(
         every += batch * width
 
 
-def backward_kernel(
+def lstm_backward(
     weight: tl.tensor,
     cells: tl.tensor,
     gates: tl.tensor,

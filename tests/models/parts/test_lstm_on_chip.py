@@ -120,10 +120,12 @@ def test_layers_of_a_population_are_those_step_by_step(kernels: ModuleType, monk
         torch.testing.assert_close(fast, plain, rtol=1e-5, atol=2e-6)
 
 
-def test_the_check_passes_kernels_that_are_right(kernels: ModuleType) -> None:
+def test_the_check_passes_kernels_that_are_right_and_draws_nothing(kernels: ModuleType) -> None:
+    before = torch.get_rng_state()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="the LSTM's kernels")
         assert lstm_on_chip._agrees(20, torch.device("cpu"), recurrent_scan._Scan.apply)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("wrong", ["a gate", "not a number", "does not compile", "the gradient alone"])
