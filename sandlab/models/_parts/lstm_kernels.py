@@ -124,7 +124,6 @@ def lstm_backward(
     sent: tl.tensor,
     last: tl.tensor,
     to_drive: tl.tensor,
-    to_hidden: tl.tensor,
     to_cell: tl.tensor,
     time: tl.tensor,
     batch: tl.tensor,
@@ -133,13 +132,13 @@ def lstm_backward(
     examples: tl.constexpr,
     factor: tl.constexpr,
 ) -> None:
-    """Gradients of the drive and of the first states, from the last step to the first.
+    """Gradients of the drive and of the first cell, from the last step to the first.
 
         dh = sent_t + Σ W₂ᵀ dz_{t+1}          dc = dc_{t+1} f_{t+1} + dh o (1 − tanh² c)
         dz = dc g i (1 − i), dc c_{t−1} f (1 − f), dc i (1 − g²), dh tanh(c) o (1 − o)
 
     sent (member, time, batch, width) is the gradient of all hidden states, last (member, batch, width) that of the last
-    cell; to_drive (the shape of gates), to_hidden and to_cell (that of last) are written.
+    cell; to_drive (the shape of gates) and to_cell (that of last) are written.
     """
     member = tl.program_id(0).to(tl.int64)
     unit = tl.arange(0, units)[:, None]
@@ -155,21 +154,26 @@ def lstm_backward(
     w_g, s_g = _factor(entry + 2 * width * width, square, factor)
     w_o, s_o = _factor(entry + 3 * width * width, square, factor)
 
-    dh = tl.zeros((units, examples), tl.float32)
     dc = tl.load(last + member * batch * width + state, mask=inside, other=0.0)
     cells += (member * (time + 1) + time) * batch * width
     gates += (member * time + time - 1) * batch * (4 * width)
     to_drive += (member * time + time - 1) * batch * (4 * width)
     sent += (member * time + time - 1) * batch * width
     c = tl.load(cells + state, mask=inside, other=0.0)
+    n_i = tl.zeros((units, examples), factor)  # dz of the step after over its size; there is none after the last
+    n_f, n_g, n_o = n_i, n_i, n_i
+    size = tl.zeros((1, examples), tl.float32)
     for _ in tl.range(time, num_stages=2):  # three would need more shared memory than there is
+        # The products come first: meanwhile this step's numbers arrive.
+        dh = s_i * tl.dot(w_i, n_i, input_precision="ieee") + s_f * tl.dot(w_f, n_f, input_precision="ieee")
+        dh += s_g * tl.dot(w_g, n_g, input_precision="ieee") + s_o * tl.dot(w_o, n_o, input_precision="ieee")
         cells -= batch * width
         before = tl.load(cells + state, mask=inside, other=0.0)
         i = tl.load(gates + gate, mask=inside, other=0.0)
         f = tl.load(gates + gate + width, mask=inside, other=0.0)
         g = tl.load(gates + gate + 2 * width, mask=inside, other=0.0)
         o = tl.load(gates + gate + 3 * width, mask=inside, other=0.0)
-        dh += tl.load(sent + state, mask=inside, other=0.0)
+        dh = dh * size + tl.load(sent + state, mask=inside, other=0.0)
         shown = _tanh(c)
         dc += dh * o * (1 - shown * shown)
         z_i = dc * g * i * (1 - i)
@@ -183,17 +187,13 @@ def lstm_backward(
         largest = tl.maximum(tl.maximum(tl.abs(z_i), tl.abs(z_f)), tl.maximum(tl.abs(z_g), tl.abs(z_o)))
         size = _size(tl.max(largest, 0))[None, :]  # of each example
         part = 1 / size
-        dh = s_i * tl.dot(w_i, (z_i * part).to(factor), input_precision="ieee")
-        dh += s_f * tl.dot(w_f, (z_f * part).to(factor), input_precision="ieee")
-        dh += s_g * tl.dot(w_g, (z_g * part).to(factor), input_precision="ieee")
-        dh += s_o * tl.dot(w_o, (z_o * part).to(factor), input_precision="ieee")
-        dh *= size
+        n_i, n_f = (z_i * part).to(factor), (z_f * part).to(factor)
+        n_g, n_o = (z_g * part).to(factor), (z_o * part).to(factor)
         dc *= f
         c = before
         gates -= batch * (4 * width)
         to_drive -= batch * (4 * width)
         sent -= batch * width
-    tl.store(to_hidden + member * batch * width + state, dh, mask=inside)
     tl.store(to_cell + member * batch * width + state, dc, mask=inside)
 
 

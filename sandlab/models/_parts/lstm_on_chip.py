@@ -107,9 +107,9 @@ class _OnChip(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         weight, hidden, every, cells, gates = ctx.saved_tensors
         sent, last = (each.contiguous() for each in gradients)
-        to_drive, to_hidden, to_cell = torch.empty_like(gates), torch.empty_like(last), torch.empty_like(last)
-        written = (to_drive, to_hidden, to_cell)
-        lstm_kernels.launch("lstm_backward", every.shape, weight, cells, gates, sent, last, *written)
-        to_weight = torch.bmm(to_drive[:, 0].mT, hidden)  # the state before step t is the one after step t − 1
-        to_weight.baddbmm_(to_drive[:, 1:].flatten(1, 2).mT, every[:, :-1].flatten(1, 2))
-        return to_drive, to_weight, to_hidden, to_cell
+        to_drive, to_cell = torch.empty_like(gates), torch.empty_like(last)
+        lstm_kernels.launch("lstm_backward", every.shape, weight, cells, gates, sent, last, to_drive, to_cell)
+        first, later = to_drive[:, 0], to_drive[:, 1:]
+        # The state before a step is the one after the step before: no copy with the first state in front is made.
+        to_weight = torch.bmm(first.mT, hidden).baddbmm_(later.flatten(1, 2).mT, every[:, :-1].flatten(1, 2))
+        return to_drive, to_weight, torch.bmm(first, weight), to_cell
