@@ -1,6 +1,6 @@
 """Where a population's step spends its time on a GPU: kernels by kind, beside what the chip could do.
 
-    python benchmarks/profile_gpu.py [--out profile-gpu.json]
+    python benchmarks/profile_gpu.py [--only LSTM] [--out profile-gpu.json]
 
 The steps for which `zoo_gpu.py` names a goal: 100 LSTMs, 256 small transformers (TF32 and bf16), four of 19 M,
 trained as `train` does it; 32 steps are recorded once the step is compiled. "busy" is the share of the wall clock in
@@ -28,6 +28,7 @@ import sandlab as sl
 from sandlab.models.base import Config, build
 
 KINDS = {
+    "scans": r"lstm_(forward|backward)$",
     "attention": r"flash|fmha|attention|sdpa",
     "products": r"gemm|cutlass|nvjet|xmma|sgemm|bmm|_mm_|triton_tem|cublas",
     "optimizer": r"multi_tensor|foreach|adam|lerp|addcdiv|addcmul",
@@ -124,10 +125,11 @@ def summary(case: Case, kernels: list[tuple[str, float]], undisturbed: float, st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="cases whose names hold these words")
     parser.add_argument("--out", default="")
     options = parser.parse_args()
     done = []
-    for case in cases():
+    for case in (each for each in cases() if options.only in each.name):
         torch.compiler.reset()
         done.append(look(case))
         print(json.dumps(done[-1], indent=1, ensure_ascii=False), flush=True)

@@ -6,7 +6,8 @@ or through others, the whole text: all of `sandlab`, and files of the job's own 
 Docstrings, comments and annotations count nowhere: they cannot change a result. Nor does the text of the door
 (`sandlab.checking` and what it asks), which refuses calls or lets them through as they are, nor that of the judging
 (`sandlab.studies.claims`), which begins when the results are there, nor that of CUDA graphs, which replay an update as
-it is, nor that of Hugging Face's folders, which no job writes or reads.
+it is, nor that of the LSTM's scan, a GPU's way to what the layer writes out step by step, nor that of Hugging Face's
+folders, which no job writes or reads.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
 """
 
@@ -40,8 +41,10 @@ __all__ = [
 
 PACKAGE = Path(__file__).resolve().parents[2]
 # Code that may refuse a call but never changes what it gives, code that judges what was collected, code that replays
-# updates on a GPU as they are, and code that writes models for elsewhere: it counts as it was when results were first
-# recorded, or, where it was not there then, not at all.
+# updates on a GPU as they are, code by which a GPU computes what the layer of an LSTM writes out step by step (its
+# states and gradients are compared with the layer's by tests, and its kernels at their first use), and code that writes
+# models for elsewhere: it counts as it was when results were first recorded, or, where it was not there then, not at
+# all.
 _DOOR = {
     "sandlab.checking": "f4c51456f11014b0666a883cf61003f95873b650b8a06d16145f0643eb365b7b",
     "sandlab.studies.claims": "a8016c39a6b3bdfcb3ee9602d7ab3e6a7b38f795f7907703f1c1aa9a4474f2dc",
@@ -49,6 +52,9 @@ _DOOR = {
     "sandlab._fitting": "",
     "sandlab._memory": "",
     "sandlab.learning._engine.recording": "ea03f146fe5595cf0f9c495db3f15ea005fc8f2df720e4cf9d304e412f69945e",
+    "sandlab.models._parts.recurrent_scan": "c81db3055e087d8ca2c421eda9ffb69744ec945d1ea49a6256be574862a07831",
+    "sandlab.models._parts.lstm_on_chip": "",
+    "sandlab.models._parts.lstm_kernels": "",
     "sandlab.models.hugging_face": "edb07d0feba2fce3823977495ab811aaaed2119c13432cba46c20ebee32c9991",
 }
 _LIBRARIES = ("site-packages", "dist-packages")

@@ -2,7 +2,8 @@
 
 Written step by step an LSTM is some twenty small kernels per step, and a GPU waits for the launch of each. Here the
 members' gates are one batched product and one fused cell, the gradient of the weights is one product over all steps at
-the end; one model alone goes to cuDNN. Rows of the weights are i, f, g, o, as torch has them.
+the end; one model alone goes to cuDNN. Where they may, two kernels of our own run through all steps (lstm_on_chip.py).
+Rows of the weights are i, f, g, o, as torch has them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from sandlab.models._parts import lstm_on_chip
 
 __all__ = ["cudnn_lstm", "cudnn_rnn", "lstm_scan", "torch_gate_order"]
 
@@ -28,7 +31,8 @@ def lstm_scan(drive: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor) -> tu
     drive   (member, time, batch, 4 width): W₁ x_t + b;   weight (member, 4 width, width): W₂
     hidden, cell   (member, batch, width): the states before the first step
     """
-    return _Scan.apply(drive, weight, hidden, cell)
+    way = lstm_on_chip.scan if lstm_on_chip.serves(drive, weight, _Scan.apply) else _Scan.apply
+    return way(drive, weight, hidden, cell)
 
 
 def cudnn_lstm(
