@@ -1,4 +1,4 @@
-"""The report of an encoder against loops over pairs, and on a checkpoint and a text made here."""
+"""The report of an encoder against loops over pairs."""
 
 from __future__ import annotations
 
