@@ -408,6 +408,7 @@ from sandlab.lenses.topics.dynamics import attention_norms as attention_norms
 from sandlab.lenses.topics.dynamics import rotation as rotation
 from sandlab.lenses.topics.dynamics import stage_gradient_norms as stage_gradient_norms
 from sandlab.lenses.topics.dynamics import stage_times as stage_times
+from sandlab.lenses.topics.gram import embedding_residuals as embedding_residuals
 from sandlab.lenses.topics.lda import cooccurrence_pairs as cooccurrence_pairs
 from sandlab.lenses.topics.lda import fit_lda as fit_lda
 from sandlab.lenses.topics.lda import topic_purity as topic_purity
@@ -634,6 +635,7 @@ __all__ = [
     "draw_training_errors",
     "draw_window_errors",
     "effective_rank",
+    "embedding_residuals",
     "enumerate_world",
     "enumerated_chain_loss",
     "equivalent",
