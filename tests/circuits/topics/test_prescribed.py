@@ -58,6 +58,23 @@ def test_attention_of_a_present_word_is_that_of_the_proposition() -> None:
     assert float(row.sum()) == pytest.approx(1.0)
 
 
+def test_attention_of_an_absent_word_is_that_of_the_proposition() -> None:
+    """Another word, the same topic and other topics are absent too: p₂; words of present topics have p₁."""
+    _, seen = document()
+    shown = S.vocab - 1
+    row = value_topics(S, alpha=3.0, beta=5.0).word_attention(seen[None])[0, shown]
+    _, z2 = normalisers(S, 3.0, 5.0)
+    expected = np.array([5 * S.p_absent, 3 * S.p_absent, S.p_present, S.p_absent, S.mask_mass]) / z2
+    np.testing.assert_allclose(row[[shown, shown - 1, 1, shown - S.words, 0]], expected, rtol=1e-12)
+    assert float(row.sum()) == pytest.approx(1.0)
+
+
+def test_a_query_at_the_mask_attends_uniformly_whatever_the_levels() -> None:
+    _, seen = document()
+    row = value_topics(S, alpha=3.0, beta=5.0).word_attention(seen[None])[0, 0]
+    torch.testing.assert_close(row, seen)
+
+
 @pytest.mark.parametrize("kind", ["diagonal", "block"])
 def test_optimal_embeddings_predict_the_document(kind: str) -> None:
     true, seen = document()

@@ -44,6 +44,17 @@ def test_published_rates_give_the_known_constants() -> None:
     assert s.c2 == pytest.approx(22 / 3, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("topics", "words", "c1"),
+    [(10, 10, 0.001445086705202312), (5, 4, 0.0072254335260115606), (100, 300, 4.8169556840077075e-06)],
+)
+def test_the_constants_of_the_optimum_have_the_known_digits(topics: int, words: int, c1: float) -> None:
+    s = MaskedStatistics(topics, words)
+    assert (s.c1, s.c2) == pytest.approx((c1, 7.333333333), rel=1e-9)
+    # What a word of [MASK] takes back is what swapped words of absent topics add: c₁m = p_m p_r/(kTv).
+    assert s.c1 * s.mask_mass == pytest.approx(s.offset, rel=1e-12)
+
+
 def test_each_word_has_the_topic_that_owns_it_and_the_mask_has_none() -> None:
     assert topic_of_word(np.arange(13), 4).tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
     np.testing.assert_array_equal(MaskedStatistics(3, 4, 1).topic_sums.sum(0), [0, *([1] * 12)])
