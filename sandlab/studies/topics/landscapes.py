@@ -9,8 +9,8 @@ The formulas of the source leave out the keys that show [MASK]; the exact ones i
 tenth, the losses in the sixth digit. The claims on printed bounds use the printed form.
 
 **What to look for.** Darker is lower; each panel has its own colours, because all losses of the block optimum lie
-between 0.1997 and 0.2001. The cross is the minimum, for block values
-that with α = β; the best α of diagonal values is 0, and the cross then stands at the lower edge.
+between 0.1997 and 0.2001. The cross is the minimum, for block values that with α = β. The best α of diagonal values is
+0, below the picture: a triangle at the lower edge points there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 from scipy.optimize import minimize
 
 from sandlab.figures import new
@@ -217,9 +218,9 @@ def draw(landscapes: list[Landscape], title: str) -> Figure:
     figure, axes = new(columns=len(landscapes), width=3.4, height=3.1, title=title)
     for axis, each in zip(axes, landscapes):
         mesh = axis.pcolormesh(each.levels, each.levels, each.loss, shading="nearest", rasterized=True)
-        # The best α of diagonal values is 0: its cross stands at the lower edge.
-        axis.plot(each.beta, max(each.alpha, each.levels[0]), "x", color="white", clip_on=False)
+        inside = each.alpha > each.levels[0]
+        axis.plot(each.beta, each.alpha if inside else 3 * each.levels[0], "x" if inside else "v", color="white")
         axis.set(xscale="log", yscale="log", title=f"{each.statistics.present} topics", xlabel="β, same word")
-        figure.colorbar(mesh, ax=axis, shrink=0.85)
+        figure.colorbar(mesh, ax=axis, shrink=0.85, format=ScalarFormatter(useOffset=False))
     axes[0].set_ylabel("α, other words of the topic")
     return figure
