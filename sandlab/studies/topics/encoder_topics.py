@@ -20,6 +20,9 @@ Chosen after a look at results: LDA's settings (plain counts or tf-idf, 3 or 10 
 64 to 256 words) were tried on how pure the topics that it finds are, as the specification asks, before an encoder was
 looked at. The purity in the table is therefore no test of LDA; the claims about encoders were not tuned.
 
+Quick: LDA's topics are pure to 74 %, and attention ratios are 1.22, 1.17 and 1.11 on average, as asked; but seeds
+differ so much (in three of six the ratio stays below 1.05 at some threshold) that the claims on attention stay open.
+
 Full: 4 layers of width 256 on 100 topics and 10 000 words, 6000 steps of 32 windows; the specification has width 512
 (factor 2), 30 000 words (factor 3) and 50 000 steps (factor 8). The published encoders have 12 layers of width 768.
 

@@ -8,6 +8,10 @@ does not say which optimiser, rates and scales its figure has; those here show t
 ε². SGD moves in proportion, so attention waits for the values. Adam divides by the size of the gradient: everything
 moves at once, and there are no two stages at any learning rate.
 
+**What was learnt** (full, 20 seeds, one H200, 2026-11-16). The detector says yes to all sixty runs with SGD and to none
+of forty with Adam. With SGD keys or queries have gained a tenth of their growth at step 92, 200 and 320, values at 42,
+70 and 108; with Adam keys at 20 and 24, values at 16 and 32.
+
 **What to look for.** Shaded is the time until the first of keys and queries has gained a tenth of its growth. That keys
 and queries grow does not mean that attention is topical: with the cross-entropy, keys first learn to look away from
 [MASK].
@@ -158,5 +162,5 @@ def norms(results: Results) -> Figure:
             axis.axvspan(0, first, color="#dddddd", alpha=0.5, linewidth=0)
         axis.set(title=name, xlabel="training step")
     axes[0].set_ylabel("norm (share of its largest)")
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

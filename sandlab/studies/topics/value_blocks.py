@@ -11,6 +11,11 @@ cross-entropy and 0.3 for the squared loss. `full` keeps 0.01 and takes 10⁵ st
 squared loss on ten thousand sampled documents (ridge regression), and last the optimum of Theorem 2.1.2, to which it
 tends on infinite documents as λ → 0: W_same = 0.108 and W_diff = −0.0076. Finite documents make the squared optimum
 somewhat heavier on the diagonal.
+
+**What was learnt** (full, 10 seeds, one H200, 2026-11-16). All four panels have blocks. The squared loss with Adam ends
+at entries of 0.1094 and −0.0026. The second is a third of the theorem's; so is that of the exact minimiser on ten
+thousand documents (0.1092 and −0.0025), while on infinite documents the same penalty gives 0.1053 and −0.0073. What is
+missing is due to the length of the documents, not to the training.
 """
 
 from __future__ import annotations

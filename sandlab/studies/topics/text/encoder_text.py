@@ -22,8 +22,9 @@ about attention needs a real text.
 
 **At full size** (five seeds on WikiText-2, 2026-11-18) embeddings of words of one topic are more alike than
 others, and more than those of pairs that occur together often. Attention within topics is not higher than between
-them, and no higher than before training. A width of 64 and 1500 steps on a small text are far from the source's
-encoders.
+them, and no higher than before training. The text lacks some of the nine words; three words of each of three topics
+stand for them, and are more alike within their groups by 0.054 ± 0.026, more than nothing and less than is asked here.
+A width of 64 and 1500 steps on a small text are far from the source's encoders.
 """
 
 from __future__ import annotations
