@@ -253,7 +253,10 @@ class DisjointTopics(TopicWorld):
     def oracle(self, batch: Batch) -> Float[Tensor, "batch time outputs"]:
         """Bayes: sums over all sets of topics, given all shown tokens, at a position known to be predicted.
 
-        The tokens at other positions may be swapped ones: given the set D they are independent, with p₁ or p₂.
+        The tokens at other positions may be swapped ones: given the set D they are independent, with p₁ or p₂. This is
+        exact for words that are equally likely in their topic and a reader who does not know which other positions are
+        predicted. With `word_probs`, or with marks (attend_to_masked=False), sets are weighed by p₁ and p₂ all the
+        same, and a better prediction exists.
         """
         likelihood, weights = self._set_likelihood(batch), self._set_weights().to(batch.inputs.device)
         token = self.shown(batch.inputs)

@@ -121,6 +121,16 @@ def test_a_checkpoint_and_a_text_go_through_the_whole_protocol(kind: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", CASES)
+def test_windows_of_the_longest_length_are_read(kind: str, tmp_path: Path) -> None:
+    texts = [" ".join(own_text(tmp_path))]
+    encoder = saved(tmp_path / kind, kind, texts)
+    longest = tokenize(texts, encoder.tokenizer).windows(encoder.longest).documents[0]
+    assert len(longest) == encoder.longest == 60
+    found = encoder.mean_attention(torch.from_numpy(longest)[None])
+    assert found.shape == (1, 60, 60) and bool(found.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", CASES)
 def test_words_are_whole_and_pieces_inside_words_are_not_whatever_marks_a_tokenizer_uses(
     kind: str, tmp_path: Path
 ) -> None:
