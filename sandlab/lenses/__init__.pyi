@@ -402,6 +402,9 @@ from sandlab.lenses.token_accuracy import agreement as agreement
 from sandlab.lenses.topics.attention import TopicAttention as TopicAttention
 from sandlab.lenses.topics.attention import attention_by_topic as attention_by_topic
 from sandlab.lenses.topics.attention import word_counts as word_counts
+from sandlab.lenses.topics.document_pictures import document_attention as document_attention
+from sandlab.lenses.topics.document_pictures import draw_document_attention as draw_document_attention
+from sandlab.lenses.topics.document_pictures import topics_per_document as topics_per_document
 from sandlab.lenses.topics.dynamics import StageTimes as StageTimes
 from sandlab.lenses.topics.dynamics import ValueRotation as ValueRotation
 from sandlab.lenses.topics.dynamics import attention_norms as attention_norms
@@ -613,12 +616,14 @@ __all__ = [
     "distance_from_counts",
     "distances_to_estimators",
     "divergence",
+    "document_attention",
     "draw_action",
     "draw_annulus",
     "draw_boundaries",
     "draw_chain",
     "draw_chasm",
     "draw_dilution",
+    "draw_document_attention",
     "draw_drift",
     "draw_error_curve",
     "draw_error_ranges",
@@ -858,6 +863,7 @@ __all__ = [
     "topic_report",
     "topic_sets",
     "topic_words",
+    "topics_per_document",
     "total_correlation",
     "tree_attention",
     "tree_chi_square",

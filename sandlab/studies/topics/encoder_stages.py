@@ -186,9 +186,11 @@ def norms(results: Results) -> Figure:
     rate = results.best(0)
     layers = results.rotation[rate].shape[2]
     rows = {f"‖{part}‖": results.norms[rate][part] for part in PARTS} | {"rotation of values": results.rotation[rate]}
-    title = f"Values first, then attention (SGD, rate {rate}; a line per seed)"
+    title = f"Values move first (SGD, rate {rate}; a line per seed)"
     figure, axes = new(columns=layers, rows=len(rows), width=2.5, height=1.7, title=title)
     for place, (name, curves) in enumerate(rows.items()):
+        # One scale for all layers: with its own, a layer whose norms stay where they are would seem to move.
+        top = 1.05 * max(float(np.nan_to_num(curves, posinf=0.0).max()), 1e-12)
         for layer in range(layers):
             axis = axes[place * layers + layer]
             axis.plot(results.eval_steps, curves[:, :, layer].T, color=COLOURS[place], alpha=0.7, linestyle="-")
@@ -196,5 +198,6 @@ def norms(results: Results) -> Figure:
                 title=f"layer {layer + 1}" if place == 0 else "",
                 ylabel=name if layer == 0 else "",
                 xlabel="training step" if place == len(rows) - 1 else "",
+                ylim=(0.0, top),
             )
     return figure
