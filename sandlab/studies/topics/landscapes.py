@@ -6,7 +6,8 @@ optimum the loss depends on γ = ((v − 1)α + β)/v alone, so that its level s
 diagonal optimum the best β is in the thousands and α hardly matters as long as it is far below β.
 
 The formulas of the source leave out the keys that show [MASK]; the exact ones include them. The best levels change by a
-tenth, the losses in the sixth digit. The claims on printed bounds use the printed form.
+tenth, the losses in the sixth digit. The claims on printed bounds use the printed form; all of them hold with the
+exact one, too (`--set form=exact`).
 
 **What to look for.** Darker is lower; each panel has its own colours, because all losses of the block optimum lie
 between 0.1997 and 0.2001. The cross is the minimum, for block values that with α = β. The best α of diagonal values is

@@ -99,6 +99,17 @@ def test_the_diagonal_optimum_is_the_member_without_shift() -> None:
     np.testing.assert_allclose(value_family(s, np.zeros(s.vocab), spread), diagonal_value(s), atol=1e-14)
 
 
+def test_the_diagonal_optimum_is_not_the_only_one_row_0_is_free() -> None:
+    s = MaskedStatistics(5, 4, 2)
+    true, seen = documents(s)
+    shifts, spread = np.zeros(s.vocab), s.c3 * np.eye(s.vocab)
+    shifts[0], spread[0] = 0.7, 0.0
+    other = value_family(s, shifts, spread)
+    np.testing.assert_allclose(other[1:], diagonal_value(s)[1:], atol=1e-14)
+    assert np.abs(other[0]).min() > 0.1
+    np.testing.assert_allclose(seen @ other.T, true, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["block", "diagonal"])
 def test_a_value_optimum_acts_as_an_affine_map_of_attention(kind: str) -> None:
     s, rng = MaskedStatistics(5, 4, 2), np.random.default_rng(1)

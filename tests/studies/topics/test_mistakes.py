@@ -10,17 +10,20 @@ import torch
 
 from sandlab.circuits.topics.optima import block_value, ridge_value
 from sandlab.circuits.topics.prescribed import value_topics
+from sandlab.learning.experiment import Experiment, Members, train_members
 from sandlab.learning.topics.losses import MaskedSquares, frobenius
 from sandlab.learning.training import train
 from sandlab.lenses.topics.attention import attention_by_topic
+from sandlab.lenses.topics.dynamics import stage_times
 from sandlab.lenses.topics.lda import topic_words
 from sandlab.lenses.topics.matrices import block_contrast
 from sandlab.lenses.topics.report import topic_pairs
 from sandlab.lenses.topics.stage_two import StageTwoBounds, normalisers
-from sandlab.models.base import seeded
+from sandlab.models.base import build, seeded
 from sandlab.models.topics.one_layer import OneLayerTopics
 from sandlab.random import rng
-from sandlab.studies.topics.two_stages import QUICK
+from sandlab.studies.topics import attention_averages, diagonal_attention, embedding_blocks, value_blocks
+from sandlab.studies.topics.two_stages import PARTS, QUICK
 from sandlab.worlds.topics.documents import LDATopics
 from sandlab.worlds.topics.growing import GrowingTopics
 from sandlab.worlds.topics.masking import InfiniteDocuments, MaskedStatistics
@@ -88,6 +91,20 @@ def test_exact_entries_need_frozen_biases() -> None:
     assert np.abs(shifted - ridge_value(s, frequencies, 1e-9)).max() > 0.09
 
 
+def test_studies_that_compare_with_the_theorems_train_no_bias() -> None:
+    def trained(experiment: Experiment) -> set[str]:
+        model = build(experiment.model)
+        if experiment.prepare is not None:
+            experiment.prepare(model)
+        assert not any(weight.any() for name, weight in model.named_parameters() if name in ("value_bias", "key_bias"))
+        return {name for name, weight in model.named_parameters() if weight.requires_grad}
+
+    assert all(trained(each) == {"value"} for each in value_blocks.QUICK.panels)
+    assert all(trained(each) == {"embedding"} for each in embedding_blocks.QUICK.alone)
+    stage_two = (attention_averages.QUICK.stage_two, diagonal_attention.QUICK.diagonal, diagonal_attention.QUICK.blocks)
+    assert all(trained(each) == {"key", "query", "key_bias", "query_bias"} for each in stage_two)
+
+
 def test_the_penalty_has_a_gradient_and_is_that_of_the_squared_norm() -> None:
     values = []
     for strength in (0.0, 0.3):
@@ -103,6 +120,15 @@ def test_two_stages_are_shown_with_sgd_and_denied_with_adam() -> None:
     optimizers = {name: each.training.optimizer for name, each in zip(QUICK.names, QUICK.runs)}
     assert all(used == name.split(",")[0].lower() for name, used in optimizers.items())
     assert all(each.training.lr >= 5 for each in QUICK.runs if each.training.optimizer == "sgd")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "stages"), [("SGD, 20", True), ("Adam, 0.01", False)])
+def test_the_detector_says_yes_to_sgd_and_no_to_adam(name: str, stages: bool) -> None:
+    (experiment,) = (run for each, run in zip(QUICK.names, QUICK.runs) if each == name)
+    runs = train_members(Members(experiment, (0,)))
+    found = stage_times(runs.eval_steps, {part: runs.metrics[f"{part} norm"][0, :, 0] for part in PARTS})
+    assert found.two_stages == stages
 
 
 def test_a_small_rate_of_sgd_has_structure_that_is_only_small() -> None:
