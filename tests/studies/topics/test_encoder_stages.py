@@ -8,7 +8,7 @@ import numpy as np
 from claim_cases import check
 from stand_in import LAB
 
-from sandlab.studies.topics.encoder_stages import QUICK, Results, study
+from sandlab.studies.topics.encoder_stages import QUICK, Results, doubling_times, study
 
 STEPS = np.arange(401)
 
@@ -53,3 +53,7 @@ def test_a_training_that_broke_down_is_never_the_best() -> None:
     broken = {part: np.where(STEPS[:, None] > 200, np.nan, curves) for part, curves in found.norms["0.5"].items()}
     both = Results(STEPS, found.norms | {"10": broken}, found.rotation | {"10": found.rotation["0.5"]})
     assert both.best(0) == "0.5" and both.lead("10", 0) == -np.inf
+    assert {row["learning rate"]: row["broke down"] for row in doubling_times(both)} == {
+        "0.5": "0 of 3",
+        "10": "3 of 3",
+    }
