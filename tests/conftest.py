@@ -5,6 +5,7 @@ warning.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "disabled")
+
+# Started in the background, this process would ignore Ctrl-C, and so would those that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("sandlab", deadline=None)  # how busy the machine is decides nothing
 hypothesis.settings.load_profile("sandlab")
