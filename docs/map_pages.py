@@ -24,24 +24,24 @@ ROOMS = ("worlds", "models", "circuits", "lenses", "decoding", "learning")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """One row of the map: a sandbox, the models used on it, and the places for each question."""
+    """One row of the map: a sandbox, the worlds that it is, and for each question the places of each model."""
 
     id: str
-    models: tuple[str, ...]
-    represent: tuple[str, ...]
-    learn: tuple[str, ...]
-    generalise: tuple[str, ...]
+    worlds: tuple[str, ...]
+    represent: dict[str, list[str]]
+    learn: dict[str, list[str]]
+    generalise: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """A statement that a test checks; tag: S stated, K reconstructed, V derived and checked."""
+    """A statement that tests check; tag: S stated, K reconstructed, V derived and checked."""
 
     id: str
     statement: str
     reference: str
     tag: str
-    check: str
+    check: tuple[str, ...]
 
     @property
     def command(self) -> str:
@@ -59,11 +59,14 @@ class Reference:
 
 def sandboxes() -> list[Sandbox]:
     rows = _read("sandboxes")["sandbox"]
-    return [Sandbox(row["id"], tuple(row["models"]), *(tuple(row[question]) for question in QUESTIONS)) for row in rows]
+    return [
+        Sandbox(row["id"], tuple(row["worlds"]), *(row.get(question, {}) for question in QUESTIONS)) for row in rows
+    ]
 
 
 def theorems() -> list[Theorem]:
-    return [Theorem(**row) for row in _read("theorems")["theorem"]]
+    rows = _read("theorems")["theorem"]
+    return [Theorem(**{**row, "check": tuple(each.strip() for each in row["check"].split(","))}) for row in rows]
 
 
 def references() -> list[Reference]:
@@ -73,11 +76,10 @@ def references() -> list[Reference]:
 def registry() -> dict[tuple[str, str, str], tuple[str, ...]]:
     """(data, model, question) → constructions, experiments and theorem cards; cells without any are left out."""
     return {
-        (box.id, model, question): places
+        (box.id, model, question): tuple(places)
         for box in sandboxes()
-        for model in box.models
         for question in QUESTIONS
-        if (places := getattr(box, question))
+        for model, places in getattr(box, question).items()
     }
 
 
@@ -102,19 +104,29 @@ def pages() -> dict[str, str]:
 def _map() -> str:
     head = (
         "# The map\n\nSandboxes against the three questions of the tutorial: can a model *represent* the solution, "
-        "how does it *learn* it,\nand how does it *generalise*? Each cell leads to constructions, experiments and "
-        "[theorem cards](theorems.md).\n\n"
-        "| sandbox | models | represent | learn | generalise |\n|---|---|---|---|---|\n"
+        "how does it *learn* it,\nand how does it *generalise*? Each cell leads, model by model, to constructions, "
+        "experiments and\n[theorem cards](theorems.md). A study stands in a cell only if it trains that model on that "
+        "sandbox.\n\n| sandbox | worlds | represent | learn | generalise |\n|---|---|---|---|---|\n"
     )
     rows = [
-        f"| `{box.id}` | {', '.join(box.models)} | "
-        + " | ".join("<br>".join(_link(place) for place in getattr(box, question)) for question in QUESTIONS)
+        f"| `{box.id}` | {', '.join(f'[{world}](reference/worlds.md)' for world in box.worlds)} | "
+        + " | ".join(_square(getattr(box, question)) for question in QUESTIONS)
         + " |"
         for box in sandboxes()
     ]
     filled = sum(bool(getattr(box, question)) for box in sandboxes() for question in QUESTIONS)
     total = len(QUESTIONS) * len(sandboxes())
     return f"{head}{chr(10).join(rows)}\n\n{filled} of {total} cells are filled.\n"
+
+
+def _square(cells: dict[str, list[str]]) -> str:
+    """The places of each model, models with the same places in one line."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for model, places in cells.items():
+        together.setdefault(tuple(places), []).append(model)
+    return "<br>".join(
+        f"{', '.join(models)}: {', '.join(_link(place) for place in places)}" for places, models in together.items()
+    )
 
 
 def _theorems() -> str:
@@ -225,10 +237,10 @@ def _link(place: str) -> str:
 
 
 def check(name: str) -> int:
-    """Run the test of a theorem card, or the check of a rung; 0 when it passes."""
+    """Run the tests of a theorem card, slow ones too, or the check of a rung; 0 when it passes."""
     found = [theorem for theorem in theorems() if theorem.id == name]
     if found:
-        return subprocess.call([sys.executable, "-m", "pytest", "-q", found[0].check], cwd=DOCS.parent)
+        return subprocess.call([sys.executable, "-m", "pytest", "-q", *found[0].check], cwd=DOCS.parent)
     from sandlab.lenses.expressivity.circuit_classes import check_rung, circuit_class_table
 
     rungs = [rung.name for rung in circuit_class_table() if rung.name.split()[0] == name]

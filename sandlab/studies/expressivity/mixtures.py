@@ -69,7 +69,7 @@ QUICK = settings(
 )  # fmt: skip
 study = Study(
     "expressivity/mixtures",
-    title="A mixture with task tokens teaches every part, and related parts help each other",
+    title="A mixture with task tokens costs no part anything, and related parts help each other",
     source="The tutorial Sandbox for the blackbox, open questions: single sandbox or mixture",
     quick=QUICK,
     full=settings(

@@ -31,6 +31,12 @@ def test_the_counter_is_exact_for_every_start(size, length):
     assert measured.norm <= 4 * size * length + 2
 
 
+@pytest.mark.parametrize("size", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_thousand_random_words_of_256_letters_are_counted_exactly(size):
+    machine = sl.worlds.Cyclic(size=size)
+    assert errors(counter_circuit(machine, 256), machine, random_words(size, 256, 1000, 0)) == 0
+
+
 def test_every_position_weighs_one_over_two_t():
     length = 50
     model = counter_circuit(sl.worlds.Cyclic(size=3), length)

@@ -23,6 +23,15 @@ def test_the_scan_is_exact_for_every_start_at_many_lengths(states, padding):
             assert model.config.layers == max(1, math.ceil(math.log2(length)))
 
 
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [("flip-flop", 256), ("S3", 64), *(pytest.param(n, 256, marks=pytest.mark.slow) for n in ("C3", "S3"))],
+)
+def test_a_thousand_random_words_are_simulated_exactly(name, length):
+    machine = sl.worlds.named_machine(name, length=length)
+    assert errors(scan_circuit(machine, length), machine, random_words(machine.alphabet, length, 1000, 0)) == 0
+
+
 @pytest.mark.parametrize(("states", "length"), [(2, 32), (5, 64), (4, 256)])
 def test_the_scan_has_the_stated_size(states, length):
     size = complexity(scan_circuit(machine_of(states, 3, 1), length))

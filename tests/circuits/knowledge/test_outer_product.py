@@ -50,6 +50,12 @@ def test_at_the_number_of_weights_as_little_is_right_as_chance_leaves(width: int
     assert found < 0.02
 
 
+@pytest.mark.slow
+def test_at_half_the_number_of_weights_a_memory_of_128_keeps_one_in_a_hundred() -> None:
+    found = sum(accuracy(8192, 128, seed) for seed in range(3)) / 3
+    assert found == pytest.approx(gaussian_accuracy(8192, 128), abs=0.002) and found < 0.012
+
+
 def test_the_weights_are_the_sum_of_outer_products() -> None:
     table = torch.tensor([2, 0, 1, 2])
     model = outer_product_memory(table, 5, answers=4)

@@ -9,6 +9,7 @@ from sandlab.errors import BadInput
 from sandlab.learning.markov.layerwise import TokenMatching, first_layer_descent, token_matching_config
 from sandlab.learning.training import train
 from sandlab.lenses.markov.attention import tree_attention
+from sandlab.lenses.markov.dependence import points_at_parent
 from sandlab.models.markov.disentangled import DisentangledTransformer
 from sandlab.random import rng
 from sandlab.worlds.markov.causal_graphs import InContextTree, chain_parents, random_parents
@@ -47,6 +48,13 @@ def test_the_descent_direction_is_minus_the_derivative_of_the_loss() -> None:
 def test_without_the_second_layer_there_is_no_gradient() -> None:
     world = InContextTree(3, chain_parents(5), concentration=0.5)
     assert float(first_layer_descent(world, 0.0, 256, rng=rng(0)).abs().max()) == 0
+
+
+@pytest.mark.parametrize("parents", [chain_parents(10), random_parents(10, 1)], ids=["chain", "tree"])
+def test_the_first_layers_gradient_is_largest_at_the_parent(parents: list[int]) -> None:
+    world = InContextTree(3, parents, concentration=0.5)
+    descent = first_layer_descent(world, 0.1, 2**17, rng=rng(0))
+    assert all(points_at_parent(descent, parents))
 
 
 def test_the_first_layer_alone_finds_a_small_tree_within_a_hundred_steps() -> None:

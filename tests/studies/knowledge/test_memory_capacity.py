@@ -23,6 +23,6 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 
 
 def test_a_small_search_measures_and_draws() -> None:
-    outcome = study.run(settings((4, 6), ((4, 4), (4, 8)), steps=(20, 20), lr=0.05, seeds=2), LAB)
+    outcome = study.run(settings((4, 6), ((4, 4), (4, 8)), steps=(20, 20), lr=(0.05, 0.05), seeds=2), LAB)
     assert {finding.claim for finding in outcome.findings} == {claim.id for claim in study.claims}
     assert set(outcome.figures) == {"capacity"}
