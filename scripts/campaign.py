@@ -1,15 +1,17 @@
 """Record presets of many studies within a time, several at once on one machine, and pack what there is.
 
-    python scripts/campaign.py --minutes 9 --lanes 4 --device cuda --pack packed       # what `sandlab results` lists
-    python scripts/campaign.py --minutes 9 --lanes 2 --device cuda nce/images flip-flop/mitigations
+    python scripts/campaign.py --minutes 8 --lanes 4 --device cuda --pack packed       # what `sandlab results` lists
+    python scripts/campaign.py --minutes 8 --lanes 2 --device cuda nce/images flip-flop/mitigations
 
 Each lane takes the next study of the list and runs it as `sandlab run` does, with what is left of the time as its
-budget: what does not end in time stops at a checkpoint, and the same command goes on from there. On a GPU the lanes
-share the chip through NVIDIA's MPS where it is installed. A study's log is STORE/campaign/STUDY.log.
+budget: what does not end in time stops at a checkpoint, and the same command goes on from there. What does not stop by
+itself is made to: after 45 s it is asked, after 60 s ended, so that a campaign takes a minute more than its time at
+most, and what packing takes. On a GPU the lanes share the chip through NVIDIA's MPS where it is installed. A study's
+log is STORE/campaign/STUDY.log.
 
---pack FOLDER writes the store in parts of a size: finished studies first, then the jobs and checkpoints that a later
-campaign goes on from. To unpack into a store: cat FOLDER/studies.* | tar xz -C runs (likewise rest.*); then `sandlab
-publish STUDY` for each.
+--pack FOLDER writes the store in parts of 15 MiB, of --most MiB together: finished studies first, then checkpoints and
+the newest results of jobs, from which a later campaign goes on (what is left out is told; it is computed again). To
+unpack into a store: cat FOLDER/studies.* | tar xz -C runs (likewise rest.*); then `sandlab publish STUDY` for each.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from pathlib import Path
 from sandlab.cli.studies import choose
 from sandlab.lab._report.agenda import agenda
 
-GRACE = 45.0  # seconds in which a run that is told to stop writes its checkpoint
+START = 10.0  # seconds until a run begins to count its time
+GRACE = 45.0  # seconds after the end in which a run writes its checkpoint by itself
+LAST = 15.0  # seconds more when it was asked to
 LEAST = 15.0  # seconds below which nothing is begun
 PART = 15 * 2**20
 FINISHED = {0: "finished", 1: "finished, a claim fails"}
@@ -62,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if left := [study for study in studies if study not in finished]:
         print(f"left: {' '.join(left)}", flush=True)
     if options.pack:
-        _pack(options.store, options.pack)
+        _pack(options.store, options.pack, round(options.most * 2**20))
     return 5 if left else 0
 
 
@@ -75,6 +79,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--store", type=Path, default=Path("runs"))
     parser.add_argument("--pack", type=Path, default=None, help="folder for the packed store")
+    parser.add_argument("--most", type=float, default=60.0, help="MiB of all parts together, before they are packed")
     return parser.parse_args(words)
 
 
@@ -113,7 +118,7 @@ def _run_one(study: str, options: argparse.Namespace, end: float) -> Ended:
     log.parent.mkdir(parents=True, exist_ok=True)
     preset = [] if options.preset == "quick" else [f"--{options.preset}"]
     command = [sys.executable, "-m", "sandlab", "run", study, *preset, "--device", options.device]
-    command += ["--on", "local", "--store", str(options.store), "--budget", f"{max(1, round(end - begin))}s"]
+    command += ["--on", "local", "--store", str(options.store), "--budget", f"{max(1, round(end - begin - START))}s"]
     threads = max(1, (os.cpu_count() or 1) // options.lanes)
     with log.open("a", encoding="utf-8") as sink:
         process = subprocess.Popen(
@@ -130,7 +135,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
             return process.wait(max(0.0, seconds))
         except subprocess.TimeoutExpired:
             signal()
-            seconds = GRACE
+            seconds = LAST
     return process.wait()
 
 
@@ -148,17 +153,38 @@ def _shared_gpu(options: argparse.Namespace) -> Iterator[None]:
         subprocess.run([control], input=b"quit\n", check=False)
 
 
-def _pack(store: Path, folder: Path) -> None:
-    """studies.NN, then rest.NN: the parts of two packed archives, by what is needed first."""
+def _pack(store: Path, folder: Path, most: int) -> None:
+    """studies.NNN, then rest.NNN: the parts of two packed archives, by what is needed first."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, rooms in (("studies", ("studies", "campaign")), ("rest", ("cache", "checkpoints"))):
+    for name, rooms in (("studies", ("campaign", "studies")), ("rest", ("checkpoints", "cache"))):
+        for old in folder.glob(f"{name}.[0-9]*"):  # of an earlier, larger store
+            old.unlink()
+        files = [file for room in rooms for file in _newest_first(store / room)]
+        chosen, most = _that_fit(files, most)
         whole = folder / f"{name}.tar.gz"
         with tarfile.open(whole, "w:gz") as archive:
-            for room in rooms:
-                if (store / room).is_dir():
-                    archive.add(store / room, arcname=room)
-        parts = _split(whole, folder / name)
-        print(f"packed {name}: {parts} parts", flush=True)
+            for file in chosen:
+                archive.add(file, arcname=str(file.relative_to(store)))
+        size, parts = whole.stat().st_size, _split(whole, folder / name)
+        print(f"packed {name}: {parts} parts, {size / 2**20:.1f} MiB", flush=True)
+        if len(chosen) < len(files):
+            left = sum(file.stat().st_size for file in files) - sum(file.stat().st_size for file in chosen)
+            print(f"left out of {name}: {len(files) - len(chosen)} files, {left / 2**20:.1f} MiB", flush=True)
+
+
+def _newest_first(room: Path) -> list[Path]:
+    files = [file for file in room.rglob("*") if file.is_file()]
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+
+
+def _that_fit(files: Sequence[Path], most: int) -> tuple[list[Path], int]:
+    """Files of so many bytes together, the first ones first, and how many bytes are left."""
+    chosen = []
+    for file in files:
+        if (size := file.stat().st_size) <= most:
+            chosen.append(file)
+            most -= size
+    return chosen, most
 
 
 def _split(whole: Path, stem: Path) -> int:

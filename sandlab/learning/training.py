@@ -19,6 +19,7 @@ from sandlab.learning._engine.population_step import make_step
 from sandlab.learning._engine.precision import PRECISIONS
 from sandlab.learning._engine.sources import Source
 from sandlab.learning._engine.step import UpdateRule
+from sandlab.learning._engine.threads import few_threads
 from sandlab.learning.history import History
 from sandlab.learning.objectives import LossFunction, Objective, as_objective
 from sandlab.learning.optim import OptimizerConfig, OptimizerFactory, TorchOptimizer, make_optimizer
@@ -58,6 +59,7 @@ def _first(histories: list[History]) -> History:
     return histories[0]
 
 
+@few_threads
 @one_or_many(_first)
 @checked_types
 def train(
@@ -112,6 +114,9 @@ def train(
     precision     "float32", "tf32" or "bf16" for the matrix products; History.deviation says what that changed
     compile       let torch's compiler fuse the step (None: on a GPU, when the run is long enough to repay it)
     graph         record the step as a CUDA graph and replay it (None: on a GPU, wherever possible)
+
+    On a CPU models of less than a million weights train on one thread: more of them wait for each other. Another number
+    is taken from OMP_NUM_THREADS.
     """
     integer("steps", steps, low=0)
     integer("batch_size", batch_size, low=1)

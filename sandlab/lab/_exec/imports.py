@@ -16,9 +16,12 @@ from sandlab.registry import KINDS
 
 __all__ = ["Source", "file_meaning", "file_references", "meaning", "read_source"]
 
-# The mark of the door refuses calls and changes no result: a file with it counts as the same file without it.
-_MARK = "from sandlab._door import guarded"
-_MARKED = re.compile(rf"^(?:{re.escape(_MARK)}|[ \t]*@guarded)[ \t]*$", re.MULTILINE)
+# Marks that change no result: a file with them counts as the same file without them. That of the door refuses calls;
+# that of threads says nothing inside a job, which has settled their number.
+_MARKS = {
+    "from sandlab._door import guarded": "@guarded",
+    "from sandlab.learning._engine.threads import few_threads": "@few_threads",
+}
 _LOOK_UPS = ("sandlab.get", "sandlab.names", "sandlab.registry.get", "sandlab.registry.names")
 
 
@@ -151,8 +154,7 @@ def file_meaning(module: str, file: Path) -> str:
 @functools.cache
 def read_source(module: str, file: Path) -> Source:
     """Parse a file. Read once per process: the text that counts is the one that was imported, not a later edit."""
-    text = file.read_text(encoding="utf-8")
-    text = _MARKED.sub("", text) if _MARK in text else text
+    text = _unmarked(file.read_text(encoding="utf-8"))
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     syntax = ast.parse(text)
     source = Source(f"{package}.", text, syntax, tuple(ast.walk(syntax)))
@@ -165,6 +167,14 @@ def read_source(module: str, file: Path) -> Source:
         if not _binds(part) and not _is_text(part):
             source.always.append(part)
     return source
+
+
+def _unmarked(text: str) -> str:
+    """A source text without the marks that change no result, each in a line of its own."""
+    for imported, mark in _MARKS.items():
+        if imported in text:
+            text = re.sub(rf"^(?:{re.escape(imported)}|[ \t]*{mark})[ \t]*$", "", text, flags=re.MULTILINE)
+    return text
 
 
 @functools.cache

@@ -7,7 +7,7 @@ Docstrings, comments and annotations count nowhere: they cannot change a result.
 (`sandlab.checking` and what it asks), which refuses calls or lets them through as they are, nor that of the judging
 (`sandlab.studies.claims`), which begins when the results are there, nor that of CUDA graphs, which replay an update as
 it is, nor that of the LSTM's scan, a GPU's way to what the layer writes out step by step, nor that of Hugging Face's
-folders, which no job writes or reads.
+folders, which no job writes or reads, nor the mark `@few_threads` of what a job has settled before it trains.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
 """
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from sandlab.learning._engine.sources import Source, tensors_of
 from sandlab.worlds.base import Batch
@@ -30,7 +31,8 @@ class Recording:
 
     Worlds whose sampling waits for the host (a loop until accepted, a branch on a value) cannot be recorded; their
     batches are drawn as usual and copied into the `batch` that the recorded update reads. `seconds` is the time of
-    one update.
+    one update that a compiler could make shorter: none where it would write a recurrence out step by step, compile that
+    for minutes, and do without what computes all steps at once.
     """
 
     def __init__(self, step: Step, source: Source, *, chain: int | None = None) -> None:
@@ -96,8 +98,14 @@ class Recording:
         for _ in range(3):
             self.single.replay()
         torch.cuda.synchronize()
-        self.seconds = (time.perf_counter() - begun) / 3
-        return 1 if self.batch is not None else max(1, min(16, int(2e-3 / max(self.seconds, 1e-6))))
+        seconds = (time.perf_counter() - begun) / 3
+        self.seconds = 0.0 if _steps_through_time(self.step.model) else seconds
+        return 1 if self.batch is not None else max(1, min(16, int(2e-3 / max(seconds, 1e-6))))
+
+
+def _steps_through_time(model: nn.Module) -> bool:
+    """Whether it has layers that compute a sequence at once unless a compiler reads them, and else step by step."""
+    return any(hasattr(part, "_at_once") for part in getattr(model, "template", model).modules())
 
 
 def syncs_host(compute: Callable[[], object]) -> bool:

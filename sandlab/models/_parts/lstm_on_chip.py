@@ -3,12 +3,14 @@
 They serve members of float32 weights on a GPU whose products may be rounded to TF32 (precision "tf32" or "bf16"), up to
 a width whose W₂ fits into a multiprocessor's shared memory. A first call for each width and device compares them with
 the plain way on a few random numbers: where they do not compile, do not run or do not agree, one sentence says so and
-the plain way goes on being used. The kernels have not run on a GPU yet, only in Triton's interpreter.
+the plain way goes on being used; SANDLAB_LSTM_KERNELS=0 in the environment says so beforehand. The kernels have not
+run on a GPU yet, only in Triton's interpreter.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 from collections.abc import Callable
 from typing import TypeAlias
@@ -19,9 +21,10 @@ from torch.autograd.function import BackwardCFunction, FunctionCtx, once_differe
 
 from sandlab.models._parts import lstm_kernels
 
-__all__ = ["scan", "serves"]
+__all__ = ["VARIABLE", "scan", "serves"]
 
 Scan: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+VARIABLE = "SANDLAB_LSTM_KERNELS"  # "0" in the environment: never
 WIDEST = 128  # four gates of 128 × 128 float16 numbers are 128 KB, of the 227 KB of a multiprocessor
 CLOSE = 5e-3  # relative distance of two results in TF32; an error in a formula is far above
 _trusted: dict[tuple[int, torch.device], bool] = {}
@@ -31,6 +34,8 @@ def serves(drive: Tensor, weight: Tensor, plain: Scan) -> bool:
     """Whether the kernels compute this scan; `plain` is the way that they must agree with."""
     width, device = weight.shape[-1], drive.device
     if not (drive.is_cuda and drive.numel() and width <= WIDEST and _rounded(drive)):
+        return False
+    if os.environ.get(VARIABLE) == "0":
         return False
     if (width, device) not in _trusted:
         # What waits for the GPU would break a recording: the plain way is recorded, and the next call asks again.
@@ -59,11 +64,25 @@ def _agrees(width: int, device: torch.device, plain: Scan) -> bool:
         why = f"they differ from the plain way by {max(distances):.1g}"
     except Exception as problem:
         why = f"{type(problem).__name__}: {str(problem).strip().partition(chr(10))[0]}"
+        _still_answers(device, why)
     warnings.warn(
         f"the LSTM's kernels are not used at width {width} on {device}, where populations run step by step ({why})",
         stacklevel=4,
     )
     return False
+
+
+def _still_answers(device: torch.device, why: str) -> None:
+    """After a fault inside a kernel, a wrong address say, a process can use its GPU no more: only another one can."""
+    if device.type != "cuda":
+        return
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError as lost:
+        raise RuntimeError(
+            f"the LSTM's kernels made {device} unusable for this process ({why}): "
+            f"set {VARIABLE}=0 and give the same command again"
+        ) from lost
 
 
 def _outcome(way: Scan, width: int, device: torch.device) -> list[Tensor]:

@@ -72,7 +72,7 @@ QUICK = Settings(
 )
 study = Study(
     "flip-flop/long-tail",
-    title="Transformers learn a one-bit memory in distribution and err in its tails; the LSTM never errs",
+    title="Transformers learn a one-bit memory in distribution and err in its tails; LSTMs hardly ever do",
     source=SOURCE,
     at="Figures 2 and 6 (results R1, R2)",
     quick=QUICK,

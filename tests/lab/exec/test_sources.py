@@ -147,16 +147,17 @@ def test_what_registers_a_job_may_be_left_out_and_what_its_body_reads_may_not(tm
     assert (before != after) == counts
 
 
-def test_the_door_s_mark_leaves_a_version_as_it_is(project):
+@pytest.mark.parametrize(("place", "mark"), [("_door", "guarded"), ("learning._engine.threads", "few_threads")])
+def test_marks_that_change_no_result_leave_a_version_as_it_is(project, place, mark):
     """On the job's own code and on what it imports; a decorator of the same name from elsewhere counts."""
     version, edit = project
     before = version()
-    imported = "from sandlab._door import guarded"
-    assert edit("parts/middle.py", "from . import deep\n\n", f"from . import deep\n{imported}\n\n@guarded\n") == before
+    imported = f"from sandlab.{place} import {mark}"
+    assert edit("parts/middle.py", "from . import deep\n\n", f"from . import deep\n{imported}\n\n@{mark}\n") == before
     assert edit("parts/jobs.py", "import math\n", f"import math\n{imported}\n") == before
-    assert edit("parts/jobs.py", "def helper", "@guarded\ndef helper") == before
-    assert edit("parts/jobs.py", "def job", "@guarded\ndef job") == before
-    assert edit("parts/jobs.py", imported, "guarded = staticmethod") != before
+    assert edit("parts/jobs.py", "def helper", f"@{mark}\ndef helper") == before
+    assert edit("parts/jobs.py", "def job", f"@{mark}\ndef job") == before
+    assert edit("parts/jobs.py", imported, f"{mark} = staticmethod") != before
 
 
 def test_a_worker_with_other_sources_refuses_the_job(project, tmp_path):

@@ -194,3 +194,18 @@ def test_early_members_do_not_cost_computation_when_members_run_in_turn() -> Non
     population = sl.learning.Population(lambda seed: Counting(), seeds=[0, 1], strategy="sequential")
     sl.learning.train(population, WORLD, steps=6, every=1, rng=sl.rng(0), stop=stop)
     assert len(calls) == 2 * 2 + 4
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.parametrize(
+    ("kind", "pays"), [(sl.models.LSTM, False), (sl.models.RNN, False), (sl.models.StateSpace, True)]
+)
+def test_no_time_is_left_to_a_compiler_that_would_write_a_recurrence_out_step_by_step(
+    kind: type[torch.nn.Module], pays: bool
+) -> None:
+    population = sl.learning.Population(lambda _: kind(vocab=2, width=4), seeds=range(2), strategy="native")
+    zeros = torch.zeros(2, dtype=torch.float64)
+    step = PopulationStep(population, CrossEntropy(), UpdateRule(Adam(), zeros, zeros, factors("constant", 40)))
+    recorded = Recording(step, source())
+    assert (recorded.seconds > 0) == pays
+    assert recorded.chain >= 1

@@ -150,6 +150,22 @@ def test_the_check_says_in_one_sentence_why_kernels_are_not_used(
     assert "\n" not in sentence
 
 
+def test_a_fault_that_takes_the_gpu_away_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain way needs the same GPU: a warning and a second error would hide what happened."""
+
+    def lost(*_: object) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(lstm_on_chip, "_outcome", lost)
+    monkeypatch.setattr(lstm_on_chip.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "synchronize", lost)
+    with pytest.raises(RuntimeError, match=r"illegal memory access.*: set SANDLAB_LSTM_KERNELS=0 and give the same"):
+        lstm_on_chip._agrees(16, GPU, recurrent_scan._Scan.apply)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    with pytest.warns(UserWarning, match="not used at width 16 on cuda:0"):
+        assert not lstm_on_chip._agrees(16, GPU, recurrent_scan._Scan.apply)
+
+
 class Machine:
     """What `serves` asks of a GPU, and how often it checks."""
 
@@ -187,6 +203,13 @@ def test_kernels_that_failed_are_not_tried_again(machine: Machine) -> None:
     machine.right = False
     assert not machine.serves() and not machine.serves()
     assert machine.checks == 1
+
+
+def test_the_environment_says_that_they_are_not_used(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(lstm_on_chip.VARIABLE, "0")
+    assert not machine.serves() and machine.checks == 0
+    monkeypatch.setenv(lstm_on_chip.VARIABLE, "1")
+    assert machine.serves()
 
 
 def test_nothing_is_checked_inside_a_recording(machine: Machine) -> None:
