@@ -1,4 +1,4 @@
-"""GPT-2 on the last tokens of spans: the fewer tokens the loss counts, the more checkpoints help.
+"""GPT-2 on the last tokens of spans: do checkpoints help, and the more the fewer tokens the loss counts?
 
 Next-token prediction on cfg3f where the loss counts only the last tokens of spans of height ℓ (C^(ℓ)): the higher ℓ,
 the fewer. Teachers keep N checkpoints, students are taught by half-length splits of them (κ = ½) or by the final one

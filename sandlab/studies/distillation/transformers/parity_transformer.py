@@ -1,4 +1,4 @@
-"""Transformers on sparse parity: the teacher's attention finds the support, and its checkpoints pass it on.
+"""Transformers on sparse parity: the teacher's attention finds the support; do its checkpoints pass it on?
 
 Two-layer GPT-2s read the coordinates as tokens and classify at the last one. A teacher with many heads keeps its
 checkpoints; students with few heads are taught by labels, by the final teacher (τ = 1), by all checkpoints in turn,
@@ -307,9 +307,7 @@ def table(results: Results) -> dict[str, Rows]:
 
 @study.figure
 def learning(results: Results) -> Figure:
-    figure, axes = figures.new(
-        columns=3, title="Checkpoints of a teacher with many heads teach few heads sparse parity"
-    )
+    figure, axes = figures.new(columns=3, title="A teacher with many heads, and what few heads learn from it")
     steps, metrics = results.teacher.eval_steps, results.teacher.metrics
     figures.band(axes[0], steps, metrics["accuracy"], "teacher")
     for name, each in results.students.items():
