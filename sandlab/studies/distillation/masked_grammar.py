@@ -10,8 +10,13 @@ Quick: sentences of the symbols 13, 14 and 15 (22 tokens; one in 17 is longer th
 and 4 heads, batch 64, six seeds. (Until 2026-11-18 batch 32 with three and then four seeds, which left every claim
 open; then whole sentences and three places of n-grams for two, which took longer than three minutes.) In trials at this
 size distillation beat the labels by 0.01 to 0.04, while progressive and one-shot differed by less than seeds do: that
-comparison is made by the full preset alone. With whole sentences it was 0.011 ± 0.025, with cut ones
-−0.002 ± 0.025: six seeds do not tell so small a difference from none.
+comparison is made by the full preset alone. Until 2026-11-19 one-shot was τ = 10⁻⁴ alone (0.011 ± 0.025 above the
+labels with whole sentences, −0.002 ± 0.025 with cut ones); τ = 1 was added after that look, since the source and the
+claim speak of the better one. Teachers and all other students came out as before.
+
+**What was learnt** (quick, 2026-11-19). The final teacher at τ = 1 is 0.026 above the labels (the interval begins at
+0.002), at 10⁻⁴ it is as good as they are; checkpoints in turn are between both. Five of six teachers lean on 3-grams
+most inside the run, by 1.1 to 1.6 times: a rise, and a small fall.
 
 Full: the source's models (four layers, 32 and 8 heads), N = 8 and κ = 1, at a size that fits one GPU for some
 minutes. Sentences start two levels lower (`root`: of 16, 17 and 18, 52 tokens on average for 276, a factor of 5);
@@ -25,7 +30,7 @@ non-terminals are probed after one pass over 12 800 sentences for four over 51 2
 Changed before any run: the claim about L_robust first counted the share of teachers with an interior maximum, which
 three seeds cannot decide; it became the ratio of the maximum to the ends.
 
-**What was learnt** (full as it was first: sentences of 139 tokens, 1600 steps of 32 at the rate 2.5·10⁻³; one H200,
+**In full as it was first** (sentences of 139 tokens, 1600 steps of 32 at the rate 2.5·10⁻³; one H200,
 2026-11-18). No teacher learnt: all three encoders of 32 heads fell from the plateau without context (loss 1.05) to
 equal shares for the three words (1.098) between steps 200 and 500, and taught that. On the labels 8 and 16 heads stay
 on the plateau (accuracy 0.45) for 1500 steps; 8 heads reach 0.61 after 3200. The verdicts of that run say that its
@@ -93,7 +98,7 @@ def course(
 QUICK = Settings(
     course(
         WORLD, (16, 4), 2, 0.0, SMALL_PROBE, steps=600, batch_size=64, lr=5e-3, seeds=6, evals=12, eval_examples=256,
-        budgets=(400,), shots=4, kappa=0.5, methods=("labels", "one-shot", "progressive"),
+        budgets=(400,), shots=4, kappa=0.5,
     )
 )  # fmt: skip
 CURVE = NgramDependence(ns=(3, 5), places=(15, 25, 35), examples=64, tv="l1")
@@ -335,7 +340,8 @@ def phases(results: Results) -> Figure:
 
 @study.figure
 def students(results: Results) -> Figure:
-    figure, axes = figures.new(columns=2, title="What students of each method reach")
+    columns = 2 if results.taught.two_shot else 1
+    figure, axes = figures.new(columns=columns, width=5.4, title="What students of each method reach")
     for method, values in results.taught.accuracy.items():
         budgets = results.taught.budgets
         axes[0].errorbar(budgets, values.mean(1), yerr=values.std(1), marker="o", capsize=2, label=method)
@@ -344,8 +350,8 @@ def students(results: Results) -> Figure:
     for each in sorted({each for _, each, _ in results.taught.two_shot}):
         points = [(step, float(v.mean())) for step, t, v in results.taught.two_shot if t == each]
         axes[1].plot(*zip(*sorted(points)), marker="o", label=f"T = {each}")
-    axes[1].set(xlabel="first checkpoint (teacher's step)", ylabel="final accuracy of (2, T)")
     if results.taught.two_shot:
+        axes[1].set(xlabel="first checkpoint (teacher's step)", ylabel="final accuracy of (2, T)")
         axes[1].legend(fontsize=8)
     return figure
 
@@ -356,7 +362,7 @@ def sizes(results: Results) -> dict[str, Figure]:
     if not results.sizes:
         return {}
     steps, teacher = results.taught.teacher.eval_steps, results.taught.teacher.metrics["accuracy"]
-    figure, (axis,) = figures.new(width=5.6, title="More heads learn the grammar earlier")
+    figure, (axis,) = figures.new(width=5.6, title="Models with more and fewer heads on the labels")
     named = {f"{heads} heads": curves for heads, curves in results.sizes.items()}
     for name, curves in {**named, "teacher": teacher}.items():
         figures.band(axis, steps, curves, name)

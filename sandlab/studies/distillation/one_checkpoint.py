@@ -281,7 +281,9 @@ def transition(results: Results) -> dict[str, Figure]:
 
 
 def draw(teacher: Teacher) -> Figure:
-    figure, axes = figures.new(columns=3, title="The checkpoint that shows the support is the one that teaches it")
+    figure, axes = figures.new(
+        columns=3, title="Checkpoints inside the transition teach, those before and after it do not"
+    )
     figures.band(axes[0], teacher.curves.eval_steps, teacher.curves.accuracy, "teacher")
     for name, steps in teacher.candidates.items():
         axes[0].axvline(
@@ -307,7 +309,7 @@ def draw(teacher: Teacher) -> Figure:
 def coordinates(results: Results) -> Figure:
     """Coordinates × step of the first teacher's first seed."""
     first = results.teachers[0].correlations[0]
-    figure, (axis,) = figures.new(width=6.4, title="The support lights up in the transition and goes out again")
+    figure, (axis,) = figures.new(width=6.4, title="How the first teacher correlates with each coordinate")
     figures.heatmap(axis, first.coordinates.T, x="checkpoint", y="coordinate (those of the support first)")
     axis.set_xticks(range(len(first.eval_steps)), [f"{step / 1000:g}k" for step in first.eval_steps], fontsize=7)
     return figure

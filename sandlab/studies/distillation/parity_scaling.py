@@ -1,4 +1,4 @@
-"""Wider networks learn sparse parity earlier.
+"""How the width of a network decides when it learns sparse parity.
 
 Perceptrons of several widths (d = 40, k = 6, batch 8, rate 0.1). The source's list of widths is not given; ours stands
 in the settings. Transformers with more and more heads stand in distillation/parity-heads (here until 2026-11-18).
@@ -42,7 +42,7 @@ QUICK = Settings(Drill(WORLD, 50, 40_000, 8, 0.1, every=1000, seeds=tuple(range(
 PUBLISHED = SparseParity(60, 6)
 study = Study(
     "distillation/parity-scaling",
-    title="Wider perceptrons learn sparse parity earlier",
+    title="Perceptrons of several widths on sparse parity: which learn first",
     source=shared.SOURCE,
     at="Figure 4.10 (left)",
     quick=QUICK,
@@ -80,7 +80,7 @@ def wider_is_earlier(results: Results) -> np.ndarray:
 
 @study.figure
 def curves(results: Results) -> dict[str, Figure]:
-    figure, (axis,) = figures.new(width=5.6, title="Larger networks learn sparse parity earlier")
+    figure, (axis,) = figures.new(width=5.6, title="When networks of several widths learn sparse parity")
     for size, each in results.perceptrons.items():
         figures.band(axis, each.eval_steps, each.accuracy, f"{size} units")
     axis.set(xlabel="training step", ylabel="held-out accuracy", title="perceptrons")

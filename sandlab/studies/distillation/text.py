@@ -61,7 +61,7 @@ class Settings:
 
 study = Study(
     "distillation/text",
-    title="Checkpoints teach a small BERT on text: a recipe over a text of one's own",
+    title="What labels, a large BERT and its checkpoints teach a small one on text: a recipe over one's own",
     source=shared.SOURCE,
     at="Figure 4.9",
     quick=Settings(),

@@ -251,10 +251,13 @@ def starts(results: Results) -> dict[str, Rows]:
 def correlations(results: Results) -> Figure:
     title = "In a random start the neurons' signs hide the support"
     figure, (axis,) = figures.new(width=5.6, title=title)
-    for place, (name, group) in enumerate((("random start", results.random), ("aligned start", results.aligned))):
-        axis.plot([place - 0.1] * len(group), [each.on for each in group], "o", color=figures.COLOURS[0])
-        axis.plot([place + 0.1] * len(group), [each.off for each in group], "s", color=figures.COLOURS[1])
+    groups = {"random start": results.random, "aligned start": results.aligned}
+    for shift, marker, label in ((-0.1, "o", "support"), (0.1, "s", "others")):
+        points = [(p + shift, s.on if marker == "o" else s.off) for p, g in enumerate(groups.values()) for s in g]
+        axis.plot(*zip(*points), marker, label=label)
+    for place, name in enumerate(groups):
         axis.annotate(name, (place, 0), xytext=(0, -28), textcoords="offset points", ha="center")
-    axis.axhline(1 / (8 * results.order), linestyle=":", color="#555555")
-    axis.set(ylabel="|E f x_u|: support (dots), others (squares)", xticks=[], xlim=(-0.5, 1.5))
+    axis.axhline(1 / (8 * results.order), linestyle=":", color="#555555", label="1/(8k)")
+    axis.set(ylabel="mean |E f x_u|", xticks=[], xlim=(-0.5, 1.5))
+    axis.legend(loc="center left", fontsize=8)
     return figure

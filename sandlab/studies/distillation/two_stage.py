@@ -4,9 +4,10 @@ The theory's student (128 neurons) takes its first step on a batch of B₁ examp
 output of a teacher (256 neurons) after its own first population step: an aligned teacher, as Theorem 23 assumes, or one
 started at random. The support is recovered when the k coordinates with the largest mean |gradient| are it.
 
-**What was learnt.** With an aligned intermediate teacher 128 examples suffice at every dimension; with labels the
-number grows like a power of the dimension. A randomly started teacher does not show the support to the student at any
-batch size: the theorem's premise is not what one population step produces.
+**What was learnt** (full). With an aligned intermediate teacher 128 examples suffice at every dimension; 32 768 labels
+show the support to 88 % of the students at d = 15, to 9 % at 21 and to none at 31. A randomly started teacher shows it
+to 17, 30 and 44 % at these dimensions, and more examples than 2048 hardly help: the theorem's premise is not what one
+population step produces, though some random teachers do show the support.
 
 Chosen after a look at results: a first run had 12 seeds; it was seen, and the preset went back to the specification's
 20. Trials of the first 12 are among the 20; the claims and their thresholds stayed.
@@ -46,7 +47,7 @@ class Settings:
 
 study = Study(
     "distillation/two-stage",
-    title="An intermediate teacher shows the support to a student in 128 examples, labels need tens of thousands",
+    title="An aligned intermediate teacher shows the support in 128 examples, labels need tens of thousands",
     source=shared.SOURCE,
     at="Theorem 23",
     quick=Settings(),
@@ -140,7 +141,9 @@ def shares(results: Results) -> dict[str, Rows]:
 
 @study.figure
 def recovery(results: Results) -> Figure:
-    figure, axes = figures.new(columns=len(results.dimensions), title="An intermediate teacher shows the support")
+    figure, axes = figures.new(
+        columns=len(results.dimensions), title="Who shows the support in one step, by the number of examples"
+    )
     for axis, d, rows in zip(axes, results.dimensions, results.recovered):
         for target, row in zip(TARGETS, rows):
             axis.plot(results.batches, row.mean(1), marker="o", label=target)

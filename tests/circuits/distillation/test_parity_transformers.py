@@ -12,7 +12,7 @@ from sandlab.circuits.distillation.parity_transformers import (
     parity_by_uniform_attention,
     selection_threshold,
 )
-from sandlab.circuits.gadgets import interpolate, tabulate
+from sandlab.circuits.gadgets import Network, interpolate, tabulate
 from sandlab.models.automata.theory import TheoryTransformer
 from sandlab.random import rng
 from sandlab.worlds.distillation.parities import SparseParity
@@ -47,6 +47,26 @@ def test_the_published_size_is_solved_at_the_threshold_and_not_below() -> None:
 def test_the_published_size_is_solved_on_up_to_five_thousand_inputs(build: object, inputs: int) -> None:
     world = SparseParity(100, 6, "tokens")
     assert correct(build(100, 6), world, world.sample(inputs, rng=rng(1)).inputs) == 1.0  # type: ignore[operator]
+
+
+def test_the_printed_query_also_finds_the_last_position_outside_the_support() -> None:
+    """p_d = e₃ makes position d a key of its own query: the mean is over S and d, which the table cannot read."""
+    every, chosen, k = torch.tensor(list(itertools.product([0, 1], repeat=9))), (1, 4, 7), 3
+    sign = interpolate([j / k for j in range(k + 1)], [(-1.0) ** j for j in range(k + 1)])
+    truth = (-1.0) ** every[:, chosen].sum(1)
+    for seen, exact in ((chosen, True), ((*chosen, 8), False)):
+        found = sign(every[:, seen].double().mean(1, keepdim=True))[:, 0].sign()
+        assert bool((found == truth).all()) is exact
+
+
+def test_the_printed_bias_of_lemma_11_leaves_no_unit_active() -> None:
+    points = torch.tensor(list(itertools.product([-1, 1], repeat=4)))
+    right = tabulate(points.numpy(), points.prod(1).numpy())
+    first, second, third = right.biases
+    printed = Network(right.weights, (first, second - 1, third))
+    assert (second == -3).all()
+    assert torch.equal(right(points.double())[:, 0], points.prod(1).double())
+    assert not printed(points.double()).any()
 
 
 def test_widths_and_norms_are_those_of_the_lemmas() -> None:

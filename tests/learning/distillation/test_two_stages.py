@@ -90,6 +90,37 @@ def test_correlations_of_pairs_and_networks() -> None:
         assert float((majority @ x / len(x)).abs().max()) < 1e-12
 
 
+@pytest.mark.parametrize("k", [4, 6])
+def test_a_pair_correlates_with_the_support_on_average_over_its_bias_and_not_at_each(k: int) -> None:
+    """Lemma 64: 1/(2k) is the mean over the grid of biases; at one bias the factor lies between 0 and 2."""
+    d, x = 13, every_sign(13)
+    start = TheoryWeights.drawn(d, 16, k, seed=2)
+    w = one_step.first_step_weights(start)
+    for neuron in range(8):
+        grid = [b / k for b in range(1 - k, k)]
+        found = torch.stack([one_step.pair_correlation(w[neuron], b, x) for b in grid])
+        mean, size = found.mean(0).abs() * 2 * k, found[:, :k].abs() * 2 * k
+        assert torch.allclose(mean[:k], torch.ones(k, dtype=torch.float64), rtol=0, atol=1e-12)
+        assert torch.allclose(mean[k:], torch.tensor((k - 1) / (d - k), dtype=torch.float64), rtol=0, atol=1e-12)
+        assert float(size.min()) < 0.01 and float(size.max()) > 1.99
+        near = found[grid.index(1 / k)].abs()
+        assert float(near[k:].max() / near[:k].min()) == pytest.approx((k - 1) / (d - k), rel=0.05)
+
+
+def test_weights_of_a_finite_batch_are_as_near_to_the_stated_ones_as_lemma_63_says() -> None:
+    """τ_g/|ζ_{k−1}| with τ_g = √(log(md/δ)/B₁): an error that falls with the root of the batch."""
+    d, k, m, delta = 15, 4, 64, 0.1
+    start = TheoryWeights.drawn(d, m, k, seed=3)
+    stated, errors = one_step.first_step_weights(start), []
+    for batch in (1024, 16_384):
+        bound = math.sqrt(math.log(m * d / delta) / batch) / abs(majority_coefficient(d, k - 1))
+        for seed in range(4):
+            x = 1.0 - 2.0 * torch.randint(2, (batch, d), generator=rng(seed, batch)).double()
+            errors.append(float((first_stage(start, x, x[:, :k].prod(1)).w - stated).abs().max()))
+            assert 0.1 * bound < errors[-1] < bound
+    assert 3 < sum(errors[:4]) / sum(errors[4:]) < 6
+
+
 def test_symmetry_alone_does_not_make_the_even_degrees_vanish() -> None:
     """Lemma 64 says "symmetric and so odd": |Σ x_i| is symmetric, and E[|Σ x_i| x₁x₂] is not 0."""
     x = every_sign(11)
@@ -127,6 +158,15 @@ def test_an_aligned_teacher_shows_the_support_and_labels_do_not() -> None:
     x = 1.0 - 2.0 * torch.randint(2, (256, d), generator=rng(1)).double()
     assert recovers_support(student, x, teacher(x))
     assert not recovers_support(student, x, x[:, :k].prod(1))
+
+
+def test_the_square_in_lemma_65_has_the_other_sign() -> None:
+    """|ζ_{k−1}|⁻² is d^(k−1) in order; |ζ_{k−1}|², as printed, would let the samples fall with d."""
+    for k in (4, 6, 8):
+        low, high = (majority_coefficient(d, k - 1) ** -2 for d in (301, 1001))
+        assert math.log(high / low) / math.log(1001 / 301) == pytest.approx(k - 1, abs=0.1)
+        slope = math.log10(one_step.teacher_samples(10**8, k) / one_step.teacher_samples(10**7, k))
+        assert slope == pytest.approx(k - 1, abs=0.1)
 
 
 def test_bounds_grow_as_stated() -> None:

@@ -68,6 +68,13 @@ def test_teachers_of_courses_keep_every_checkpoint_that_teaches(a_text: Path) ->
             assert set(plan.checkpoints(course.two_shot_budget)) <= kept, (course.name, step)
 
 
+def test_one_shot_students_of_full_presets_have_both_temperatures(a_text: Path) -> None:
+    """Results of one-shot are those of the better one of τ = 1 and 10⁻⁴; of words the source has τ → 0 alone."""
+    for course in full_courses(a_text):
+        if course.teacher.world.__class__.__name__ != "MaskedText":
+            assert {"one-shot", "one-shot, τ = 1"} <= set(course.methods) and course.tau == 1e-4, course.name
+
+
 def test_students_of_both_sizes_have_the_same_teachers() -> None:
     """Trained once: a job that has been computed is not computed again."""
     first, second = schedules.FULL.courses

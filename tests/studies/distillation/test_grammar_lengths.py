@@ -22,4 +22,7 @@ def test_every_claim_can_hold_and_can_fail() -> None:
 def test_a_small_run_finds_the_published_percentiles_and_draws_the_diagrams() -> None:
     outcome = study.run(Settings(sentences=200, seeds=2), LAB, "quick")
     assert outcome.findings[0].verdict == "holds"
-    assert set(outcome.figures) == {"laws", "derivation", "derivation of cfg3b", "decision tree", "rules", "BERT"}
+    rules = {f"rules of {name}" for name in PRINTED}
+    assert set(outcome.figures) == {"laws", "derivation", "derivation of cfg3b", "decision tree", "BERT"} | rules
+    words = {text.get_text() for text in outcome.figures["derivation"].axes[0].texts}
+    assert {"the", "cat", "ran", "away"} <= words

@@ -45,6 +45,7 @@ def test_inside_probabilities_are_those_of_the_enumeration_and_sum_to_one(rules:
     lengths = torch.tensor([len(text) for text in every])
     found = sentence_probs(rules, hot(tokens, len(rules.terminals)), lengths)
     assert found.numpy() == pytest.approx(np.array(list(every.values())), abs=1e-14)
+    assert float(found.sum()) == pytest.approx(1, abs=1e-12)
 
 
 def test_all_hidden_tokens_give_the_law_of_the_length() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -55,6 +56,42 @@ def test_more_context_lowers_the_loss_and_the_oracle_is_best() -> None:
     losses = [float(cross_entropy(WindowOracle(world, r).predict(batch), batch)) for r in (0, 1, 2)]
     losses.append(world.optimal_loss(batch))
     assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
+
+
+def test_the_masked_oracle_is_the_conditional_distribution_over_all_sentences_and_corruptions() -> None:
+    """P(x | what is shown, i selected) by enumeration: 70 % are not selected, of the others 80/10/10."""
+    world = MaskedGrammar("cfg3b", root="10")
+    every = {
+        sum(parts, ()): 1 / 16
+        for children in ((7, 9, 8), (9, 8, 7))
+        for parts in itertools.product(*(WORDS[child] for child in children))
+    }
+    batch = world.sample(60, rng=rng(8))
+    found, shown, compared = world.oracle(batch).exp(), batch.inputs % world.vocab, 0
+    for row, place in batch.mask.nonzero().tolist():
+        length = int((shown[row] != world.pad).sum()) - 1
+        joint = np.zeros(3)
+        for words, prob in every.items():
+            if len(words) == length:
+                given = [
+                    channel(int(shown[row, i + 1]), word, world.mask_token, selected=0.3 if i + 1 != place else 1.0)
+                    for i, word in enumerate(words)
+                ]
+                joint[words[place - 1]] += prob * math.prod(given)
+        assert found[row, place, :3].numpy() == pytest.approx(joint / joint.sum(), abs=1e-10)
+        compared += int(joint.max() < joint.sum())
+    assert compared > 20
+
+
+WORDS = {7: ((2, 0), (0, 1, 2)), 8: ((2, 1), (2, 0, 1)), 9: ((2, 1, 0), (1, 0))}
+"""What 7, 8 and 9 of cfg3b become, terminals from 0."""
+
+
+def channel(shown: int, true: int, mask: int, *, selected: float) -> float:
+    """P(a token is shown | the true one), when it is selected with this probability."""
+    if shown == mask:
+        return 0.8 * selected
+    return (1 - selected) * (shown == true) + selected * (0.1 * (shown == true) + 0.1 / 3)
 
 
 def test_window_predictions_are_those_of_the_conditional_distribution() -> None:

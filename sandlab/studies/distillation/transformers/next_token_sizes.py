@@ -1,4 +1,4 @@
-"""GPT-2s of several sizes on the ends of spans: larger ones learn earlier, and n-grams matter most in the rapid phase.
+"""GPT-2s of several sizes on the ends of spans: which learn earlier, and when do n-grams matter most?
 
 The teachers of distillation/next-token and models with fewer heads, all on the labels (Figure 4.31), and the teachers'
 L_robust and L_close of 3-grams along the way (4.32), whose course changes at C1, the middle of the rapid phase. Both

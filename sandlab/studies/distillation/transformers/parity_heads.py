@@ -1,4 +1,4 @@
-"""More heads learn sparse parity earlier, however wide they are.
+"""Do more heads learn sparse parity earlier, however wide they are?
 
 Two-layer transformers read the coordinates as tokens; heads are 8 wide (the stream grows with them), share a stream of
 one width, or are each as wide as the stream and averaged. The source draws for each size the learning rate with the
@@ -150,6 +150,12 @@ def averaged_heads(results: Results) -> np.ndarray:
     return speeds(results, AVERAGED)
 
 
+def kept(curves: np.ndarray) -> np.ndarray:
+    """Curves (seed, evaluation) whose missing values repeat the last one before them."""
+    last = np.maximum.accumulate(np.where(np.isnan(curves), 0, np.arange(curves.shape[1])), 1)
+    return np.take_along_axis(curves, last, 1)
+
+
 @study.table
 def table(results: Results) -> dict[str, Rows]:
     return {
@@ -163,10 +169,13 @@ def table(results: Results) -> dict[str, Rows]:
 
 @study.figure
 def learning(results: Results) -> Figure:
-    figure, axes = figures.new(columns=len(results.sweeps), title="More heads learn sparse parity earlier")
+    figure, axes = figures.new(
+        columns=len(results.sweeps), title="When transformers with more and fewer heads learn sparse parity"
+    )
     for axis, (name, group) in zip(axes, results.sweeps.items()):
         for heads, each in group.items():
-            figures.band(axis, each.eval_steps, each.accuracy, f"{heads} heads" if heads > 1 else "1 head")
+            # A run that has learnt stops: it keeps its last accuracy, or the median would fall when it leaves.
+            figures.band(axis, each.eval_steps, kept(each.accuracy), f"{heads} heads" if heads > 1 else "1 head")
         axis.set(xlabel="training step", ylabel="held-out accuracy", title=name)
         axis.legend(fontsize=7)
     return figure

@@ -1,4 +1,4 @@
-"""What a large BERT relies on and knows along the way: L_close falls after the rapid phase, the tree is known before.
+"""What a large BERT relies on and knows along the way: does L_close fall, and when is the tree known?
 
 The teacher of distillation/masked-grammar alone, watched at every evaluation: its loss, L_close(n) (how far a
 prediction from the n-gram alone is from the one from the whole sentence) and a linear probe of the non-terminals.
