@@ -30,7 +30,7 @@ def majority_coefficient(d: int, j: int) -> float:
         return 0.0
     half, below = (d - 1) // 2, (j - 1) // 2
     share = math.comb(half, below) / math.comb(d - 1, j - 1)
-    return (-1) ** below * share * math.comb(d - 1, half) / 2 ** (d - 1)
+    return (-1) ** below * share * (math.comb(d - 1, half) / 2 ** (d - 1))
 
 
 @dataclass(frozen=True)

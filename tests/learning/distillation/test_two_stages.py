@@ -37,6 +37,12 @@ def test_majority_coefficients_are_those_of_the_enumeration_and_of_the_digits_kn
         assert one_step.majority_gap(d, k) >= 0.03 * (d - 1) ** (-(k - 1) / 2)
 
 
+def test_many_signs_have_the_coefficients_of_stirlings_formula() -> None:
+    """ζ₁ → √(2/(πd)), also where C(d, d/2) is larger than any float."""
+    for d in (1031, 10_001):
+        assert majority_coefficient(d, 1) == pytest.approx(math.sqrt(2 / (math.pi * d)), rel=1 / d)
+
+
 def test_the_printed_scale_of_the_coefficients_lacks_a_root() -> None:
     """Θ(i^(−1/3)/C(d, i)) is too small by √C(d, i)."""
     for j in (3, 5, 7):
