@@ -20,6 +20,7 @@ CODE = re.compile(r"(^(?: *)(?:```|~~~).*?^ *(?:```|~~~) *$|`[^`\n]+`)", re.MULT
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 INLINE = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\w$])")
 TAGS = re.compile(r"(<(?:pre|code|script|style|svg)\b.*?</(?:pre|code|script|style|svg)>|<[^>]+>)", re.DOTALL)
+EMPHASIS = re.compile(r"(`[^`]*`|(?<![\w*)\]′])(?P<stars>\*\*?)(?=[\w`\"])[^*]+?(?<=[\w.`\")!?:])(?P=stars)(?![\w*(]))")
 INNER = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 SIZE = 20.0  # units of one em
 LETTERS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "C", Path.CLOSEPOLY: "Z"}
@@ -32,6 +33,15 @@ def with_formulas(markdown: str) -> str:
         text = DISPLAY.sub(lambda found: f'\n<p class="formula">{drawn(found[1].strip())}</p>\n', parts[index])
         parts[index] = INLINE.sub(lambda found: drawn(found[1]), text)
     return "".join(parts)
+
+
+def with_stars(docstring: str) -> str:
+    """A docstring as Markdown in which the star of p* or V*(y) is no emphasis; *words* and code stay."""
+    found, end = [], 0
+    for kept in EMPHASIS.finditer(docstring):
+        found += [docstring[end : kept.start()].replace("*", "&#42;"), kept[0]]
+        end = kept.end()
+    return "".join([*found, docstring[end:].replace("*", "&#42;")])
 
 
 @functools.cache
