@@ -36,12 +36,16 @@ def with_formulas(markdown: str) -> str:
 
 
 def with_stars(docstring: str) -> str:
-    """A docstring as Markdown in which the star of p* or V*(y) is no emphasis; *words* and code stay."""
+    """A docstring as Markdown in which p*, V*(y) and ∏_{i} hold no emphasis; *words* and code stay."""
     found, end = [], 0
     for kept in EMPHASIS.finditer(docstring):
-        found += [docstring[end : kept.start()].replace("*", "&#42;"), kept[0]]
+        found += [_literal(docstring[end : kept.start()]), kept[0]]
         end = kept.end()
-    return "".join([*found, docstring[end:].replace("*", "&#42;")])
+    return "".join([*found, _literal(docstring[end:])])
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"(?<=[∏∑∫])_\{", r"\\_{", text.replace("*", "&#42;"))
 
 
 @functools.cache
@@ -79,7 +83,7 @@ def with_subscripts(page: str) -> str:
 def subscripts(text: str) -> str:
     """x_{a}, x^{a} (two levels deep), x_a and x^a of (escaped) text as HTML; names like init_std are none."""
     for _ in range(2):
-        text = re.sub(r"(?<=[\w)\]′|‖*⁺])_" + INNER, r"<sub>\1</sub>", text)
+        text = re.sub(r"(?<=[\w)\]′|‖*⁺∏∑∫])_" + INNER, r"<sub>\1</sub>", text)
         text = re.sub(r"(?<=[\w)\]′|‖*>])\^" + INNER, r"<sup>\1</sup>", text)
     text = re.sub(r"(?<![\w/])([A-Za-zα-ωΑ-Ω]{1,2}[*′]?)_(\w)(?![\w/.])", r"\1<sub>\2</sub>", text)
     return re.sub(r"(?<=[\w)])\^([\w*])(?!\w)", r"<sup>\1</sup>", text)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 FEW = "flip-flop transformer lstm memory-transformer tail-error beta-mixing greedy nce/landscape " + (
     "verifier/forced-backtracking"
 )
-LINK = re.compile(r'(?:href|src)="([^"]*)"')
+LINK = re.compile(r'<[^>]*\s(?:href|src)="([^"]*)"')
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
