@@ -20,6 +20,7 @@ CODE = re.compile(r"(^(?: *)(?:```|~~~).*?^ *(?:```|~~~) *$|`[^`\n]+`)", re.MULT
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 INLINE = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\w$])")
 TAGS = re.compile(r"(<(?:pre|code|script|style|svg)\b.*?</(?:pre|code|script|style|svg)>|<[^>]+>)", re.DOTALL)
+EMPHASIS = re.compile(r"(`[^`]*`|(?<![\w*)\]′])(?P<stars>\*\*?)(?=[\w`\"])[^*]+?(?<=[\w.`\")!?:])(?P=stars)(?![\w*(]))")
 INNER = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 SIZE = 20.0  # units of one em
 LETTERS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "C", Path.CLOSEPOLY: "Z"}
@@ -32,6 +33,19 @@ def with_formulas(markdown: str) -> str:
         text = DISPLAY.sub(lambda found: f'\n<p class="formula">{drawn(found[1].strip())}</p>\n', parts[index])
         parts[index] = INLINE.sub(lambda found: drawn(found[1]), text)
     return "".join(parts)
+
+
+def with_stars(docstring: str) -> str:
+    """A docstring as Markdown in which p*, V*(y) and ∏_{i} hold no emphasis; *words* and code stay."""
+    found, end = [], 0
+    for kept in EMPHASIS.finditer(docstring):
+        found += [_literal(docstring[end : kept.start()]), kept[0]]
+        end = kept.end()
+    return "".join([*found, _literal(docstring[end:])])
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"(?<=[∏∑∫])_\{", r"\\_{", text.replace("*", "&#42;"))
 
 
 @functools.cache
@@ -69,7 +83,7 @@ def with_subscripts(page: str) -> str:
 def subscripts(text: str) -> str:
     """x_{a}, x^{a} (two levels deep), x_a and x^a of (escaped) text as HTML; names like init_std are none."""
     for _ in range(2):
-        text = re.sub(r"(?<=[\w)\]′|‖*⁺])_" + INNER, r"<sub>\1</sub>", text)
+        text = re.sub(r"(?<=[\w)\]′|‖*⁺∏∑∫])_" + INNER, r"<sub>\1</sub>", text)
         text = re.sub(r"(?<=[\w)\]′|‖*>])\^" + INNER, r"<sup>\1</sup>", text)
     text = re.sub(r"(?<![\w/])([A-Za-zα-ωΑ-Ω]{1,2}[*′]?)_(\w)(?![\w/.])", r"\1<sub>\2</sub>", text)
     return re.sub(r"(?<=[\w)])\^([\w*])(?!\w)", r"<sup>\1</sup>", text)

@@ -53,7 +53,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"The field": ["map.md", "theorems.md", "circuit-classes.md", "statements.md", "bibliography.md", "errata.md"]},
         {"Laboratory": [
             "cards.md", "verdicts.md", "reliability.md", "benchmarks.md", *ROOT_PAGES.values(),
-            {"Reference": [f"reference/{room}.md" for room in _rooms()]},
+            *([{"Reference": [f"reference/{room}.md" for room in _rooms()]}] if _rooms() else []),
         ]},
     ]  # fmt: skip
     return config

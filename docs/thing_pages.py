@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from decoder_pictures import FILM, PICTURE, decoder_film, decoder_picture
-from formulas import subscripts
+from formulas import subscripts, with_stars
 from hmm_pictures import ORBIT, orbit_film
 from learning_films import FILMS as LEARNING
 from lens_pictures import lens_picture
@@ -217,7 +217,7 @@ def cell(value: Any) -> str:
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: aligned and indented blocks keep their lines, everything else stays as it is."""
+    """A docstring as Markdown: aligned and indented blocks keep their lines, the stars of formulas are letters."""
     blocks: list[str] = []
     block: list[str] = []
     for line in [*text.splitlines(), ""]:
@@ -226,7 +226,8 @@ def prose(text: str) -> str:
             continue
         if block:
             aligned = all(re.match(r"^(\s{2,}\S|\S.*\s{2,}\S)", part) for part in block)
-            blocks.append(_lines(block) if aligned and (len(block) > 1 or block[0][0] == " ") else "\n".join(block))
+            kept = aligned and (len(block) > 1 or block[0][0] == " ")
+            blocks.append(_lines(block) if kept else with_stars("\n".join(block)))
         block = []
     return "\n\n".join(blocks)
 

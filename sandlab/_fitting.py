@@ -106,6 +106,8 @@ def refusal(field: str, hint: Hint, value: object) -> str:
     text = f"{field} must be {in_words(hint)}, got {kind}{shown(value)}"
     if isinstance(value, (str, Path)) and Path in (hint, *typing.get_args(hint)):
         return f"{text}: the names of files have at most 255 bytes, paths at most 4095, and no control characters"
+    if isinstance(value, type) and isinstance(hint, type) and issubclass(value, hint):
+        return f"{text}: {value.__name__}(…) makes one of the class"
     generator = getattr(hint, "__name__", "") == "Generator"
     if hint is float and type(value) is int:
         return f"{text}: so large a number is written as {float(value):g}" if abs(value) < 10**308 else text

@@ -31,7 +31,7 @@ from sandlab.cli import (
     studies,
     training,
 )
-from sandlab.cli.options import load_plugin
+from sandlab.cli.options import NAMED, load_plugin
 from sandlab.cli.screen import documents_alone, tell, with_synonym
 from sandlab.errors import BadInput
 
@@ -166,6 +166,7 @@ def call(arguments: list[str]) -> int:
 
 def _load_plugins(arguments: list[str]) -> list[str]:
     """Load what every `--plugin` names, and return the other arguments."""
+    NAMED.clear()
     rest: list[str] = []
     waiting = list(arguments)
     while waiting:
@@ -179,6 +180,7 @@ def _load_plugins(arguments: list[str]) -> list[str]:
         if not source:
             raise BadInput("--plugin needs a file or a module: sandlab --plugin my_lab.py list worlds")
         load_plugin(source)
+        NAMED.append(source)
     return rest
 
 
@@ -211,10 +213,15 @@ def _misused(problem: Any, arguments: list[str]) -> str:
     told = told[:1].lower() + told[1:].replace(". Did you", ": did you").replace("Possible options", "there is")
     for theirs, ours in _WORDS.items():
         told = told.replace(theirs, ours)
-    known = [each.name for each in getattr(getattr(problem.ctx, "command", None), "params", ())]
-    if told.startswith("no such option") and "settings" in known and ", " not in told.partition(" (")[0]:
+    options = getattr(getattr(problem.ctx, "command", None), "params", ())
+    known = [each.name for each in options]
+    short = told.removeprefix("no such option: -").partition(" ")[0]
+    if any(short in each.opts for each in options):  # --n for -n
+        told = f"no such option: -{short}: did you mean {short!r}?"
+    elif told.startswith("no such option") and "settings" in known and ", " not in told.partition(" (")[0]:
         told += "; a setting is given by --set NAME=VALUE"
-    path = getattr(problem.ctx, "command_path", "sandlab")
+    command = next((_name(each) for each in app.registered_commands if _name(each) == arguments[0]), "")
+    path = getattr(problem.ctx, "command_path", f"sandlab {command}".strip())
     return f"{told} (this was given: {shlex.join(arguments)}; `{path} --help` explains it)"
 
 

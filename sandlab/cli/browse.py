@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sandlab.cli.options import AsJson, Settings
+from sandlab.cli.options import AsJson, Settings, named_plugins
 from sandlab.cli.screen import tell
 from sandlab.errors import BadInput, integer, nearest
 
@@ -182,6 +182,9 @@ def find(name: str) -> list[tuple[str, Any]]:
     found = [(kind, get(kind, name)) for kind in KINDS if name in names(kind)]
     if not found:
         known = [known for kind in KINDS for known in names(kind)]
+        if name in KINDS:
+            raise BadInput(f"{name} are many: `sandlab list {name}` names them, and `sandlab show NAME` explains one")
+        name = name.rstrip("/*")
         if any(study.startswith(f"{name}/") for study in names("studies")):
             raise BadInput(
                 f"{name!r} is a chapter: see `sandlab list {name}`, and `sandlab claims '{name}/*'` for its claims"
@@ -271,7 +274,7 @@ def _show(facts: dict[str, Any]) -> None:
         known = dict.fromkeys(name for preset in presets.values() for name in preset)
         rows = [[name, *(preset.get(name, "") for preset in presets.values())] for name in known]
         print_table(["setting", *presets], rows, "Presets")
-        tell(f"Run it:  sandlab run {facts['name']}")
+        tell(f"Run it:  sandlab run {facts['name']}{named_plugins()}")
         return
     if facts["parameters"]:
         told = any(row["meaning"] for row in facts["parameters"])

@@ -95,11 +95,11 @@ def card(
 
 def _show(card: Any, others: list[Any]) -> None:
     """The table of one card beside others."""
-    from sandlab.cli.screen import print_table
+    from sandlab.cli.screen import counted, print_table
     from sandlab.lab._card.page import table
 
     head = ["test", "value", "score", "tokens", *(other.model for other in others)]
-    title = f"{card.model}: battery {card.battery}, {card.size}, {card.seeds} seeds"
+    title = f"{card.model}: battery {card.battery}, {card.size}, {counted(card.seeds, 'seed', 'seeds')}"
     rows = [[f"{task}, {test}", *values] for task, test, *values in table([card, *others])]
     print_table(head, rows, title)
 

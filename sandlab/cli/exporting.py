@@ -92,6 +92,9 @@ def saved(folder: Path) -> Any:
     from sandlab.registry import names
 
     inner = folder / "model"
+    if ".py" in folder.suffix:
+        module = folder if ":" in folder.name else f"{folder}:MyModule"
+        raise BadInput(f"{folder} has no trained weights: sandlab train --world NAME --model {module} makes a model")
     if inner.is_dir():
         return load(inner)
     several = sorted(each.name for each in folder.glob("model-*"))

@@ -11,7 +11,7 @@ import typer
 
 from sandlab.errors import BadInput
 
-__all__ = ["AsJson", "Device", "On", "Settings", "StoreFolder", "load_plugin", "open_folder"]
+__all__ = ["NAMED", "AsJson", "Device", "On", "Settings", "StoreFolder", "load_plugin", "named_plugins", "open_folder"]
 
 Settings = Annotated[
     list[str] | None,
@@ -25,6 +25,7 @@ On = Annotated[
     str, typer.Option("--on", help="local, processes[:N], ray or ray://host:port. Default: processes; local on a GPU.")
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+NAMED: list[str] = []  # what --plugin names on this command line
 
 
 def load_plugin(source: str) -> ModuleType:
@@ -32,10 +33,22 @@ def load_plugin(source: str) -> ModuleType:
     from sandlab import plugins
 
     place = Path(source)
-    if place.exists() and not source.endswith(".py") and not (place / "__init__.py").is_file():
+    module = source.endswith(".py") or (place / "__init__.py").is_file() or Path(f"{source}.py").is_file()
+    if place.exists() and not module:
         kind = "folder" if place.is_dir() else "file"
         raise BadInput(f"a plug-in is a Python file or the name of a module, got the {kind} {source}")
-    return plugins.add(source)
+    try:
+        return plugins.add(source)
+    except SystemExit as end:
+        raise BadInput(
+            f"the plug-in {source} ends Python when it is loaded (sys.exit): what is run goes under "
+            'if __name__ == "__main__", what is defined above it'
+        ) from end
+
+
+def named_plugins() -> str:
+    """The options --plugin of this command line, for commands that are to be copied from what it prints."""
+    return "".join(f" --plugin {source}" for source in NAMED)
 
 
 def open_folder(folder: Path) -> Path:

@@ -51,8 +51,14 @@ SYNONYMS = {
     "associative-recall": "mqar multi-query-ar multiquery_ar",
     "width": "d_model n_embd hidden_size dim",
     "steps": "epochs iterations max_steps",
+    "lr": "learning_rate learningrate",
 }
 """Name → what other laboratories call the same thing, or what comes nearest to it."""
+_ELSEWHERE = {
+    r"^on must be .* got '(?:gpu|cuda|cpu)\b": "it says where jobs run; the device is --device cuda",
+    r"^on must be .* got '(\d+)'$": r"did you mean 'processes:\1'?",
+}
+"""Refusal → what was meant, where it is no other name for the same thing."""
 
 
 _UNSENDABLE = re.compile("[\x7f-\x9f\ud800-\udfff]")  # bytes of a path that are no text; what moves a cursor
@@ -104,15 +110,18 @@ def tell(text: object = "", *, end: str = "\n", file: TextIO | None = None, flus
 
 def with_synonym(message: str) -> str:
     """A refusal, with our name for what was asked for by another: "… got 'rope': did you mean 'rotary'?"."""
+    for refusal, meant in _ELSEWHERE.items():
+        if found := re.search(refusal, message):
+            return f"{message}: {found.expand(meant)}"
     asked = re.search(r"(got|called|no setting) '([^']+)'", message)
-    if asked is None or "did you mean" in message:
+    if asked is None:
         return message
     known = [ours for ours, theirs in SYNONYMS.items() if asked[2].lower() in theirs.split()]
     listed = {"got": r"'{}'", "called": "", "no setting": r"\b{}\b"}[asked[1]]  # how a refusal lists what is allowed
     fitting = [ours for ours in known if re.search(listed.format(ours), message)]
     if not fitting:
         return message
-    return f"{re.split(': (?:see|it has) ', message)[0]}: did you mean {fitting[0]!r}?"
+    return f"{re.split(': (?:see|it has|did you mean) ', message)[0]}: did you mean {fitting[0]!r}?"
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:

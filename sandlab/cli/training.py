@@ -44,7 +44,7 @@ def train(
     made = make_world(world, under("world", texts))
     config = model_config(made, model, under("model", texts))
     own = {name: text for name, text in texts.items() if not name.startswith(("world.", "model."))}
-    _check_places(own, {"model": config, "world": made}, Training)
+    _check_places(own, {"world": made, "model": config}, Training)
     how = Training(**{"steps": 1000, **read_settings(Training, own, "sandlab train")})
     result = train_experiment(Experiment(made, config, how, seeds), device=device, store=store)
     if as_json:
@@ -76,11 +76,13 @@ def sweep(
     from sandlab import plugins
     from sandlab.cli.screen import print_json, print_table, text_number
     from sandlab.cli.studies import OUT_OF_TIME, seconds
+    from sandlab.lab.sweeps import name_experiments
     from sandlab.lab.sweeps import sweep as train_all
 
     source, _, name = file.partition(":")
     module = load_plugin(source)
     experiments = plugins.find(f"{source}:{name or 'experiments'}")
+    name_experiments(experiments)  # what is no list of experiments leaves no folder behind
     limit = seconds("budget", budget) if budget else None
     place = on or ("processes" if device == "cpu" else "local")
     logger = getattr(module, "logger", None)
@@ -104,15 +106,21 @@ def model_config(world: Any, name: str, texts: dict[str, str]) -> Any:
     from sandlab import plugins
     from sandlab.cli.settings import read_settings
     from sandlab.lab.training import fit_config
-    from sandlab.registry import get
+    from sandlab.registry import get, names
 
     if name.endswith(".py"):
         raise BadInput(f"{name} may define several: name one of them, {name}:MyModule")
     if ":" not in name:
+        if "." in name and name not in names("models"):
+            file, _, module = name.rpartition(".")
+            raise BadInput(f"no models called {name!r}: a module of your own is named {file}.py:{module}")
         network = get("models", name)
         return fit_config(world, network, read_settings(network.config_class, texts, name))
     load_plugin(name.rpartition(":")[0])
-    plugins.find(name)
+    found = plugins.find(name)
+    if not isinstance(found, type):
+        kind = f"a {type(found).__name__}"
+        raise BadInput(f"{name} is {kind}, not a class: name the class itself, it is made anew for each world")
     options = tuple((option, plain_value(text)) for option, text in texts.items())
     return fit_config(world, get("models", "own-module"), {"module": name, "options": options})
 
@@ -122,6 +130,8 @@ def _check_places(texts: dict[str, str], parts: dict[str, Any], training: Any) -
     import dataclasses
 
     for name in set(texts) - {each.name for each in dataclasses.fields(training)}:
+        if name == "seed":
+            raise BadInput("seed is no setting: --seeds 3 trains three models, each with a seed of its own")
         if name in (*parts, "seeds", "device", "store"):
             raise BadInput(f"{name} is no setting but an option: --{name} {texts[name]}")
         for part, owner in parts.items():

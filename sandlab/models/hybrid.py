@@ -24,13 +24,15 @@ __all__ = ["Hybrid", "HybridConfig"]
 class HybridConfig(StateSpaceConfig):
     """Options of the hybrid, besides those of the state-space model (which shape its recurrent layers).
 
+    width           coordinates of the residual stream
     length          largest number of positions (for the attention layers)
     layers          number of layers of both kinds together
     recurrent       "state-space", "lstm" or "rnn" (tanh)
     attention_at    depths of the attention layers, counted from 0; () for none
     ratio           instead: (attention, recurrent) layers in each group of layers, attention in the middle of it;
                     (1, 7) puts it at depths 4, 12, 20, …
-    heads           of each attention layer; head_width defaults to width / heads
+    heads           of each attention layer
+    head_width      coordinates of a head's queries, keys and values (default: width / heads)
     positions       of the attention layers: "none" (the recurrence knows the order), "rotary", "relative" or "alibi"
     window          how many keys back a query sees (None: all)
     mlp             as in the state-space model, but "gelu" unless given

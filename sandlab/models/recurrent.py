@@ -26,6 +26,7 @@ RECURRENT_STARTS = ("normal", "orthogonal", "identity")
 class RNNConfig(SequenceConfig):
     """Options of the Elman network besides those of every sequence model.
 
+    width            units of the hidden state of each layer
     activation       "tanh", "relu", "identity" (a linear recurrence), …
     recurrent_start  of W₂: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
     """
@@ -43,6 +44,7 @@ class RNNConfig(SequenceConfig):
 class LSTMConfig(SequenceConfig):
     """Options of the LSTM besides those of every sequence model.
 
+    width            cells of each layer
     recurrent_start  of each gate's recurrent matrix: "normal" N(0, 1/width) (or init_std), "orthogonal" or "identity"
     forget_bias      initial bias of the forget gate: above 0 the cell remembers at first
     torch_start      size and initial weights of `torch.nn.LSTM`: a second bias per gate, everything inside drawn

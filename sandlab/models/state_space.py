@@ -25,7 +25,9 @@ __all__ = ["MixedLayer", "ShortConvolution", "StateSpace", "StateSpaceConfig", "
 class StateSpaceConfig(SequenceConfig):
     """Options of a residual stack of state-space layers, besides those of every sequence model.
 
-    state_width     states per channel; expand: channels are expand · width
+    width           coordinates of the residual stream
+    state_width     states per channel
+    expand          a layer has expand · width channels
     selective       gates, writing and reading depend on the input; False: they are fixed
     signed          gates lie in [−1, 1] instead of [0, 1]: a state can change its sign, as parity needs
     convolution     reach of the short causal convolution before the recurrence (1: none)

@@ -1,4 +1,4 @@
-"""A hundred and twenty plausible mistakes: each is answered by one sentence, exit code 2, and what to do instead."""
+"""A hundred and fifty plausible mistakes: each is answered by one sentence, exit code 2, and what to do instead."""
 
 from __future__ import annotations
 
@@ -38,8 +38,12 @@ class Hints:
         pass
 experiments = [3]
 none_yet = []
+model = MyGRU(3)
+def make(vocab):
+    return MyGRU(vocab)
 """
 FILES = {"notes.txt": "hello", "broken.py": "def f(:", "lost.py": "import no_such_package", "broken.json": '{"a": 1'}
+FILES |= {"quits.py": "import sys\nsys.exit(0)"}
 FILES |= {"odd.json": "[[0, 1], [1, 2]]", "runs/training/1/model-0/config.json": "{}"}
 STUDY = "ngrams/stages"
 MISTAKES = [
@@ -190,11 +194,44 @@ MISTAKES = [
     ("compile '(ab)*' --save notes.txt", "got the file notes.txt"),
     ("new world dyck", "a world 'dyck' already"),
     ("new model queue", "the name of another module"),
+    # names of other things
+    ("show markov/", "is a chapter: see `sandlab list markov`"),
+    ("show 'dyck/*'", "is a chapter: see `sandlab list dyck`"),
+    ("show studies", "`sandlab list studies`"),
+    ("train --world dyck --model mine.MyGRU", "is named mine.py:MyGRU"),
+    ("card mine.MyGRU", "is named mine.py:MyGRU"),
+    ("train --world dyck --model mine.py:model", "is a MyGRU, not a class"),
+    ("card mine.py:make", "is a function, not a class"),
+    ("export mine.py:MyGRU", "sandlab train --world NAME --model mine.py:MyGRU"),
+    ("export mine.py", "--model mine.py:MyModule"),
+    ("eval mine.py:MyGRU --world dyck", "sandlab train --world NAME"),
+    ("sample dyck --model mine.py:MyGRU", "sandlab train --world NAME"),
+    ("export induction-head --set states=3 --set length=9 --to pt2", "did you mean 'torch'"),
+    ("export inductionhead", "did you mean 'induction-head'"),
+    ("decode --model nowhere", "there is no prompt"),
+    # settings
+    ("train --world dyck --set length=12", "--set world.length=12"),
+    ("train --world dyck --set learning_rate=0.1", "did you mean 'lr'"),
+    ("train --world dyck --set batch=4", "did you mean 'batch_size'"),
+    ("train --world dyck --set seed=3", "--seeds 3 trains three models"),
+    ("train --world dyck --set model.n_heads=2", "did you mean 'heads'"),
+    ("train --world dyck --set lr=1e-3,1e-4", "lr must be a number"),
+    ("train --world dyck --set", "`sandlab train --help`"),
+    ("sample dyck --n 3", "did you mean '-n'"),
+    (f"run {STUDY} --on gpu", "the device is --device cuda"),
+    (f"run {STUDY} --on 2", "did you mean 'processes:2'"),
+    (f"run {STUDY} --on processes:two", "with 1 to 64 processes"),
+    # files that do something else
+    ("list worlds --plugin quits.py", "ends Python when it is loaded"),
+    ("sweep mine.py:model", "a list of Experiments"),
+    ("train --world dyck --model quits.py:Model", "ends Python when it is loaded"),
+    ("compile '[a-z'", "never closed"),
+    ("new world my_coin", "such as my-coin"),
 ]
 
 
-def test_there_are_a_hundred_and_twenty() -> None:
-    assert len({line for line, _ in MISTAKES}) >= 120
+def test_there_are_a_hundred_and_fifty() -> None:
+    assert len({line for line, _ in MISTAKES}) >= 150
 
 
 @pytest.mark.parametrize(("line", "hint"), MISTAKES, ids=[line for line, _ in MISTAKES])
@@ -215,3 +252,4 @@ def test_a_mistake_is_answered_in_one_sentence(
     assert said.out == ""
     (sentence,) = said.err.splitlines()
     assert sentence.startswith("sandlab: ") and hint in sentence
+    assert not (tmp_path / "mine").exists()

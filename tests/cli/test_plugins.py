@@ -141,6 +141,25 @@ def test_a_plug_in_that_cannot_be_loaded_is_told_in_one_sentence(
     assert said in printed and "Traceback" not in printed
 
 
+def test_an_installed_package_brings_its_own(tmp_path: Path) -> None:
+    """A package names its modules in the entry-point group `sandlab`; nothing has to be given at the terminal."""
+    package, about = tmp_path / "site" / "coins", tmp_path / "site" / "coins-1.0.dist-info"
+    package.mkdir(parents=True)
+    about.mkdir()
+    terminal("new", "world", "packed-coin", folder=tmp_path)
+    (tmp_path / "packed_coin.py").rename(package / "one.py")
+    (package / "__init__.py").touch()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: coins\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[sandlab]\none = coins.one\n")
+    path = os.pathsep.join([str(REPOSITORY), str(tmp_path / "site")])
+    assert "PackedCoin(" in terminal("sample", "packed-coin", "-n", "1", folder=tmp_path, PYTHONPATH=path)
+
+
+def test_commands_to_be_copied_name_the_plug_in(tmp_path: Path, here: Callable[..., str]) -> None:
+    here("new", "study", "mine/look", code=0)
+    assert "sandlab run mine/look --plugin look.py" in here("show", "mine/look", "--plugin", "look.py", code=0)
+
+
 def test_a_saved_model_does_not_load_a_file_by_itself(tmp_path: Path, here: Callable[..., str]) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     settings = ["--set", "world.length=8", "--set", "steps=1"]

@@ -112,6 +112,8 @@ assert any("gru" in name for name in cache)
 """
     run_outside("train-your-own-module", tmp_path, check)
     assert list((tmp_path / "runs").rglob("*.safetensors"))
+    assert len((tmp_path / "my_sweep" / "table.csv").read_text().splitlines()) == 1 + 6
+    assert (tmp_path / "my_sweep" / "losses.svg").is_file()
 
 
 @pytest.mark.slow  # a shorter replay is in tests/cli/test_newcomer.py

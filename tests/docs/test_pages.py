@@ -135,6 +135,16 @@ def test_no_formula_of_a_docstring_is_taken_for_a_link() -> None:
     assert [each for found in taken for each in found] == []
 
 
+def test_stars_of_formulas_are_no_emphasis(docs):
+    """With p* twice in a sentence, Markdown would set what stands between them in italics and drop both stars."""
+    formulas = docs("formulas")
+    assert formulas.with_stars("E_{π,p*}|p − p*| of V*(y)") == "E_{π,p&#42;}|p − p&#42;| of V&#42;(y)"
+    assert formulas.with_stars("∏_{t<κ} μ ∏_{t≥κ} P") == "∏\\_{t<κ} μ ∏\\_{t≥κ} P"
+    assert formulas.subscripts("∏_{t}") == "∏<sub>t</sub>"
+    words = "**What was learnt.** The *grid* and `a*b*c` stay."
+    assert formulas.with_stars(words) == words
+
+
 def test_formulas_become_pictures_and_code_stays(docs):
     formulas = docs("formulas")
     page = formulas.with_formulas(

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 FEW = "flip-flop transformer lstm memory-transformer tail-error beta-mixing greedy nce/landscape " + (
     "verifier/forced-backtracking"
 )
-LINK = re.compile(r'(?:href|src)="([^"]*)"')
+LINK = re.compile(r'<[^>]*\s(?:href|src)="([^"]*)"')
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -69,7 +69,8 @@ def broken(site: Path, absent: set[str]) -> list[str]:
 
 
 def leads(target: Path, section: str, site: Path, absent: set[str]) -> bool:
-    target = target / "index.html" if target.is_dir() else target
+    if target.is_dir():  # read from files, a folder is a list of files
+        return False
     if not target.is_file():  # MkDocs leaves the .md of a page that is not built
         return target.is_relative_to(site) and str(target.relative_to(site).with_suffix(".html")) in absent
     return not section or target.suffix != ".html" or section in anchors(target)
@@ -118,9 +119,16 @@ def test_nothing_is_loaded_from_another_site(few) -> None:
 def test_formulas_are_drawn_and_subscripts_set(few) -> None:
     tutorial = article(few / "tutorials" / "ngrams.html")
     assert tutorial.count('class="tex"') >= 5 and "$" not in re.sub(r"<[^>]+>", "", tutorial)
-    for page in few.rglob("*.html"):
+    assert with_raw_formulas(few) == []
+
+
+def with_raw_formulas(site: Path) -> list[str]:
+    """Pages on which q_{t−1} or e^{x} stands as it is typed."""
+    found = []
+    for page in sorted(site.rglob("*.html")):
         words = re.sub(r"<(pre|code|svg|script|style)\b.*?</\1>|<[^>]+>", "", article(page), flags=re.DOTALL)
-        assert not re.search(r"\w_\{|\w\^\{", words), page
+        found += [str(page.relative_to(site))] if re.search(r"\w_\{|\w\^\{", words) else []
+    return found
 
 
 def test_a_study_page_shows_its_figure_first_and_one_row_per_claim(few) -> None:
@@ -169,6 +177,7 @@ def test_search_works_from_a_file(few) -> None:
 def test_no_link_of_the_whole_site_is_broken_and_no_page_is_bare(whole) -> None:
     assert broken(whole, set()) == []
     assert bare(whole) == []
+    assert with_raw_formulas(whole) == []
     for kind in KINDS:
         for name in sl.names(kind):
             assert (whole / kind / f"{name}.html").is_file()

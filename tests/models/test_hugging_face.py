@@ -19,6 +19,7 @@ transformers = pytest.importorskip("transformers")
 
 sys.path.insert(0, str(Path(__file__).parent))
 from circuit_instances import INSTANCES, MODELS, PARTS  # noqa: E402
+from model_snippets import MODELS as SNIPPETS  # noqa: E402
 
 
 def reloaded(model: Model, folder: Path) -> torch.nn.Module:
@@ -73,6 +74,31 @@ def test_every_architecture_comes_back_and_generates(name: str, tmp_path: Path) 
         torch.testing.assert_close(loss, expected)
         grown = twin.generate(tokens, max_new_tokens=3, do_sample=False)
     assert grown.shape == (2, 11) and torch.equal(grown[:, :8], tokens)
+
+
+@pytest.mark.gate(6)
+@pytest.mark.parametrize("name", sl.names("models"))
+def test_every_registered_model_comes_back_with_its_logits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is made and called as its page says."""
+    monkeypatch.chdir(tmp_path)
+    seen: list[tuple[torch.nn.Module, torch.Tensor]] = []
+
+    def note(module: torch.nn.Module, given: tuple[torch.Tensor, ...], _answer: object) -> None:
+        if isinstance(module, Model):
+            seen.append((module, given[0]))
+
+    handle = torch.nn.modules.module.register_module_forward_hook(note)
+    try:
+        exec(compile(SNIPPETS[name], name, "exec", dont_inherit=True), {"sl": sl, "torch": torch})
+    finally:
+        handle.remove()
+    inner = sl.models.EncoderDecoder(vocab=20, source_length=4, target_length=6, width=16, heads=2)
+    model, inputs = seen[-1] if seen else (inner, torch.randint(20, (2, 10)))
+    assert isinstance(model, sl.get("models", name))
+    with torch.no_grad():
+        torch.testing.assert_close(reloaded(model, tmp_path / "there")(inputs).logits, model(inputs), rtol=0, atol=1e-5)
 
 
 def test_letters_become_a_tokenizer_that_reads_and_writes(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def draw(cards: Sequence[Card]) -> Figure:
         _bars(axes[0], cards[0], tests, rows)
         if wide:
             _map(axes[1], cards, tests, rows)
-        about = f"battery {cards[0].battery} ({cards[0].size}), {cards[0].seeds} seeds"
+        about = f"battery {cards[0].battery} ({cards[0].size}), {_seeds(cards[0])}"
         figure.suptitle(f"{cards[0].model}: {about}", x=0.01, ha="left", fontweight="bold", fontsize=11)
     return figure
 
@@ -66,7 +66,7 @@ def draw_zoo(cards: Sequence[Card]) -> Figure:
         axis = figure.subplots()
         _map(axis, cards, tests, rows)
         _labels(axis, tests, rows)
-        axis.set(ylim=(rows[-1] + 0.8, rows[0] - 0.8), title="")
+        axis.set(ylim=(rows[-1] + 0.8, rows[0] - 0.8))
         figure.suptitle(
             f"battery {cards[0].battery} ({cards[0].size})", x=0.01, ha="left", fontweight="bold", fontsize=11
         )
@@ -119,16 +119,23 @@ def _map(axis: Axes, cards: Sequence[Card], tests: list[tuple[str, str]], places
         rows = _by_test(card)
         for y, test in zip(places, tests):
             if test not in rows:
+                axis.text(x, y, "–", ha="center", va="center", fontsize=6.8, color="#777777")
                 continue
             value = rows[test].score
             axis.barh(y, 1, left=x - 0.5, height=1.0, color=colours(value))
             ink = "white" if value < 0.55 else "black"
             axis.text(x, y, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6.8, color=ink)
-    axis.set_xticks(range(len(cards)), [card.model for card in cards], rotation=35, ha="right", fontsize=8)
-    axis.tick_params(axis="y", length=0)
+    axis.xaxis.tick_top()
+    axis.set_xticks(range(len(cards)), [card.model for card in cards], rotation=35, ha="left", fontsize=8)
+    axis.tick_params(axis="both", length=0)
+    axis.spines[:].set_visible(False)
     axis.set_xlim(-0.5, len(cards) - 0.5)
+    axis.set_xlabel("scores side by side", fontsize=8.5)
     axis.grid(visible=False)
-    axis.set_title("beside others", fontsize=9)
+
+
+def _seeds(card: Card) -> str:
+    return "1 seed" if card.seeds == 1 else f"{card.seeds} seeds"
 
 
 def facts_per_parameter(card: Card) -> float | None:
@@ -153,8 +160,7 @@ def described(card: Card) -> str:
     """One line: parameters, seeds, where and with what it was measured, facts held, what is missing."""
     sizes = sorted({row.parameters for row in card.rows})
     span = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1]))) if sizes else "no"
-    seeds = "1 seed" if card.seeds == 1 else f"{card.seeds} seeds"
-    line = f"{span} parameters, {seeds} on {card.device} ({card.made})"
+    line = f"{span} parameters, {_seeds(card)} on {card.device} ({card.made})"
     facts, left = facts_held(card), ", ".join(card.left_out)
     line += "".join(f"; on {device}: {', '.join(names)}" for device, names in _elsewhere(card).items())
     return line + (f"; {facts}" if facts else "") + (f"; without {left}, for lack of time" if left else "")

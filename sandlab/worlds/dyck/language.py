@@ -29,15 +29,18 @@ class Dyck(World):
     At depth 0 a bracket opens; at the largest depth D the top bracket closes; in between one opens with probability q
     and the top one closes with probability 1 − q. An opened bracket is of type t with probability π(t).
 
-    words   "prefix"    the first N tokens of that process:
-                        P(w) = ∏ π(w_i)[open, depth 1] · ∏ q·π(w_i)[open, depth > 1] · (1−q)^#{closed from depth < D}
-            "complete"  words of exactly N brackets: the same process, but closing as soon as the depth equals the
-                        number of positions left. P(w) as above, with (1−q) for every closing bracket that was
-                        not forced. Then END
-            "bounded"   at depth 0 the word ends with probability `end`; words of more than N brackets are rejected
-
-    types, depth, length    k, D (None: no bound but the length's), N
-    opening, type_probs     q, π (uniform unless given)
+    types       k, the number of kinds of brackets
+    depth       D, the largest number of open brackets (None: no bound but the length's)
+    length      N, the number of brackets of a word, or of tokens of a prefix
+    opening     q, the probability to open where both are allowed
+    type_probs  π, the probabilities of the kinds (uniform unless given)
+    words       "prefix", the first N tokens of that process: P(w) is the product of π(w_i) over brackets that open at
+                depth 0, of q·π(w_i) over others that open, and of 1 − q over those that close from a depth below D;
+                "complete", words of exactly N brackets: the same process, but closing as soon as the depth equals the
+                number of positions left (P(w) as above, with 1 − q for every closing bracket that was not forced), then
+                END; "bounded": at depth 0 the word ends with probability `end`, and words of more than N brackets are
+                rejected
+    end         of "bounded" words: the probability to end at depth 0
 
     Tokens: type t opens with 2t and closes with 2t+1; START is 2k and comes first; END is 2k+1.
     Sources: Wen, Li, Liu & Risteski 2023 (prefixes, bounded depth); Botta, Li et al. 2025 (complete words).
