@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from claim_cases import check
 from stand_in import LAB
 
+from sandlab.studies.claims import NotMeasured
 from sandlab.studies.topics import encoder_topics
-from sandlab.studies.topics.text.encoder_text import QUICK, Results, digest, experiment, study
+from sandlab.studies.topics.text.encoder_text import QUICK, Results, control_is_flat, digest, experiment, study
 from sandlab.worlds.topics.text import read_documents
 
 
@@ -46,6 +48,15 @@ def test_a_text_goes_through_the_whole_protocol(tmp_path: Path) -> None:
     assert outcome.results.found.names[:3] == ("frog", "toad", "lizard")
     assert outcome.results.found.pairs.shape == (2, 3, 4)
     assert set(outcome.figures) == {"words", "ratios"} and outcome.results.digest == digest(str(tmp_path)) != digest("")
+
+
+def test_the_control_is_judged_whatever_attention_learnt_and_refused_where_nothing_was_trained() -> None:
+    """Attention that is lower within topics than before training is no reason to leave the control out."""
+    lower = results(0.7, 1.2, -0.05, 1.0, 0.3)
+    assert control_is_flat(lower) == pytest.approx(0.05 * np.ones(4))
+    same = replace(lower.found, reports=dict.fromkeys(("trained", "untrained"), lower.found.reports["untrained"]))
+    with pytest.raises(NotMeasured, match="training changed nothing"):
+        control_is_flat(Results(same, "0"))
 
 
 def test_without_a_path_the_encoder_reads_the_articles_of_the_laboratory() -> None:
