@@ -51,7 +51,7 @@ from sandlab.studies.claims import Mean, NotMeasured
 from sandlab.studies.study import Lab, Rows, Study
 from sandlab.studies.topics import _shared as shared
 from sandlab.studies.topics import encoder_topics as made_up
-from sandlab.studies.topics._encoders import ENCODERS, SHARES, Corpus, corpus, world
+from sandlab.studies.topics._encoders import ENCODERS, MEASURES, SHARES, Corpus, corpus, world
 from sandlab.worlds.topics.text import TopicText, read_documents
 
 TRAINING = Training(1500, 16, 3e-3, warmup=75, evals=4, eval_examples=64, precision="tf32")
@@ -193,8 +193,8 @@ def control_is_flat(results: Results) -> np.ndarray:
     reports = results.found.reports
     if np.allclose(reports["trained"], reports["untrained"]):
         raise NotMeasured("training changed nothing: there is nothing to be a control of")
-    attention = results.found.ratios("untrained")[:, 0, :, made_up.MEASURES.index("attention")]
-    cosine = reports["untrained"][:, 0, :, made_up.MEASURES.index("cosine")]
+    attention = results.found.ratios("untrained")[:, 0, :, MEASURES.index("attention")]
+    cosine = reports["untrained"][:, 0, :, MEASURES.index("cosine")]
     return np.maximum(np.abs(attention - 1).max(1), np.abs(cosine).max((1, 2))) / 0.02
 
 
