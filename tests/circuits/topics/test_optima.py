@@ -110,6 +110,25 @@ def test_the_diagonal_optimum_is_not_the_only_one_row_0_is_free() -> None:
     np.testing.assert_allclose(seen @ other.T, true, atol=1e-12)
 
 
+@pytest.mark.parametrize(("present", "loss"), [(1, 0.9), (2, 0.95), (3, 0.9667)])
+def test_the_published_sizes_have_the_known_losses(present: int, loss: float) -> None:
+    s = MaskedStatistics(10, 10, present)
+    assert squared_loss(block_value(s), *documents(s)) == pytest.approx(1 - 1 / (10 * present), abs=1e-12)
+    assert 1 - 1 / (10 * present) == pytest.approx(loss, abs=5e-5)
+
+
+@pytest.mark.parametrize("kind", ["block", "diagonal"])
+@pytest.mark.parametrize("mass", [0.0, 0.05, 0.4])
+def test_with_another_weight_of_the_mask_only_the_constant_of_that_map_changes(kind: str, mass: float) -> None:
+    """κ = W_i0·y₀ + W_diff·(1 − y₀) for blocks, −c₁y₀ for the diagonal: what the exact landscape adds to c₃x."""
+    s, rng = MaskedStatistics(5, 4, 2), np.random.default_rng(3)
+    attended = np.concatenate([[mass], (1 - mass) * rng.dirichlet(np.ones(20))])
+    value = block_value(s) if kind == "block" else diagonal_value(s)
+    means = np.repeat(attended[1:].reshape(5, 4).mean(1), 4) if kind == "block" else attended[1:]
+    constant = -s.c1 * mass if kind == "diagonal" else value[1, 0] * mass + value[1, -1] * (1 - mass)
+    np.testing.assert_allclose((value @ attended)[1:], s.c3 * means + constant, atol=1e-14)
+
+
 @pytest.mark.parametrize("kind", ["block", "diagonal"])
 def test_a_value_optimum_acts_as_an_affine_map_of_attention(kind: str) -> None:
     s, rng = MaskedStatistics(5, 4, 2), np.random.default_rng(1)

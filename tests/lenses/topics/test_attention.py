@@ -63,3 +63,28 @@ def test_pairs_of_published_documents_have_the_known_shares_and_mean() -> None:
     assert debiased.mean == pytest.approx(0.01, rel=1e-5)
     shifted = attention_by_topic(model, documents, 10, label_shift=4)
     assert shifted.shares[1:] == pytest.approx((0.250, 0.689), abs=0.01)
+
+
+PRINTED = {
+    "Adam, 0.003": (0.00759, 0.0108, 0.00689),
+    "Adam, 0.01": (0.00811, 0.010, 0.00707),
+    "Adam, 0.03": (0.00453, 0.0116, 0.00665),
+    "SGD, 0.01": (0.0105, 0.0106, 0.00673),
+    "SGD, 0.03": (0.0140, 0.0103, 0.00641),
+}  # Table 2.1: same word, other word of the topic, other topics
+
+
+def test_the_printed_averages_have_the_mean_of_attention_with_shifted_labels_only() -> None:
+    documents = LDATopics().sample(4000, rng=rng(2)).truth["words"]
+    with seeded(0):
+        model = OneLayerTopics(vocab=101, std=0.0)
+    true, shifted = (attention_by_topic(model, documents, 10, label_shift=shift) for shift in (0, 4))
+    for name, row in PRINTED.items():
+        assert 0.0085 < np.dot(true.shares, row) < 0.0090, name  # attention cannot average to that
+        assert np.dot(shifted.shares, row) == pytest.approx(shifted.expected, rel=0.02), name
+
+
+def test_the_order_of_the_caption_is_in_one_printed_row_and_topics_stand_out_in_all() -> None:
+    ordered = [name for name, (word, topic, other) in PRINTED.items() if word > topic > other]
+    assert ordered == ["SGD, 0.03"]
+    assert all(topic > other for _, topic, other in PRINTED.values())

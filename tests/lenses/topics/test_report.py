@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sandlab.lenses.topics.report import listed_pairs, pair_attention, topic_pairs, topic_report
+from sandlab.lenses.topics.report import cosines, listed_pairs, pair_attention, topic_pairs, topic_report
 from sandlab.models.base import seeded
 from sandlab.models.topics.encoder import MaskedEncoder
 
@@ -73,3 +73,19 @@ def test_an_untrained_encoder_attends_alike_within_and_between_topics() -> None:
     documents = list(np.random.default_rng(0).integers(1, 8, size=(40, 30)))
     found = topic_report(encoder, documents, LAW, 0.25)
     assert found.ratio("attention") == pytest.approx(1, abs=0.02)
+
+
+def test_ratios_of_random_embeddings_are_one_only_when_these_share_a_mean() -> None:
+    """Table 2.3 prints 1.000 for Bert with random weights; embeddings drawn around zero have no such quotient."""
+    member = np.repeat(np.eye(20, dtype=bool), 15, axis=0)
+    pairs = topic_pairs(member)
+    around_zero, shared = [], []
+    for seed in range(6):
+        draws = np.random.default_rng(seed)
+        vectors, offset = 0.02 * draws.normal(size=(300, 768)), 0.02 * draws.normal(size=768)
+        plain, moved = pairs.means(cosines(vectors)), pairs.means(cosines(vectors + offset))
+        assert max(abs(plain["same"]), abs(plain["different"])) < 0.005
+        around_zero.append(plain["same"] / plain["different"])
+        shared.append(moved["same"] / moved["different"])
+    assert np.abs(np.array(shared) - 1).max() < 0.005
+    assert np.ptp(around_zero) > 2

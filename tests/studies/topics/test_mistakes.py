@@ -171,6 +171,14 @@ def test_a_position_counts_as_the_same_word_as_itself_and_fillers_do_not_count()
     assert (found.same_word, found.different) == pytest.approx((1 / 3, 1 / 3))
 
 
+def test_positions_that_show_the_mask_get_attention_but_count_in_no_average() -> None:
+    model = OneLayerTopics(vocab=13, std=0.0).double()
+    plain, masked = (attention_by_topic(model, torch.tensor([row]), 4) for row in ([1, 2, 5], [1, 2, 5, 0, 0]))
+    assert masked.shares == plain.shares
+    assert (plain.same_word, masked.same_word) == pytest.approx((1 / 3, 1 / 5))
+    assert (masked.same_topic, masked.different) == pytest.approx((1 / 5, 1 / 5))
+
+
 def test_a_word_and_itself_is_no_same_topic_pair_of_a_text() -> None:
     pairs = topic_pairs(np.array([[True], [True], [False]]))
     assert pairs.kinds["same"].tolist() == [[False, True], [True, False]]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from sandlab.errors import BadInput
+from sandlab.random import rng
+from sandlab.worlds.topics.documents import DisjointTopics
 from sandlab.worlds.topics.masking import InfiniteDocuments, MaskedStatistics, topic_of_word
 
 
@@ -67,6 +69,15 @@ def test_infinite_documents_are_all_sets_of_topics() -> None:
     np.testing.assert_allclose(every.sum(1), 1)
     for row, present in zip(every, itertools.combinations(range(1, 6), 2)):
         assert set(topic_of_word(np.flatnonzero(row), 4).tolist()) == set(present)
+
+
+def test_sets_of_topics_can_be_drawn_where_there_are_too_many_to_list() -> None:
+    """(100 choose 20) is 5·10²⁰: the weights of sampled documents give their exact frequencies."""
+    s = MaskedStatistics(100, 3, 20)
+    weights = DisjointTopics(topics=100, words=3, present=20).weights(50, rng(0)).numpy()
+    found = InfiniteDocuments(s).weighted(weights)
+    assert set(np.unique(found)) == {0.0, 1 / 60} and ((found > 0).sum(1) == 60).all()
+    assert (found @ s.topic_sums.T > 0).sum(1).tolist() == [20] * 50 and len(np.unique(found, axis=0)) == 50
 
 
 def test_dirichlet_documents_have_the_moments_of_the_weights() -> None:

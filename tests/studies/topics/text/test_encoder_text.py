@@ -6,12 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from claim_cases import check
 from stand_in import LAB
 
+from sandlab.lenses.topics.lda import fit_lda
+from sandlab.studies.claims import NotMeasured
 from sandlab.studies.topics import encoder_topics
-from sandlab.studies.topics.text.encoder_text import QUICK, Results, digest, experiment, study
-from sandlab.worlds.topics.text import read_documents
+from sandlab.studies.topics.text.encoder_text import (
+    QUICK,
+    Results,
+    Text,
+    control_is_flat,
+    digest,
+    experiment,
+    study,
+    topics_of_text,
+)
+from sandlab.worlds.topics.text import TopicText, read_documents
 
 
 def results(same: float, several: float, slope: float, untrained: float, together: float) -> Results:
@@ -46,6 +58,31 @@ def test_a_text_goes_through_the_whole_protocol(tmp_path: Path) -> None:
     assert outcome.results.found.names[:3] == ("frog", "toad", "lizard")
     assert outcome.results.found.pairs.shape == (2, 3, 4)
     assert set(outcome.figures) == {"words", "ratios"} and outcome.results.digest == digest(str(tmp_path)) != digest("")
+
+
+def test_the_control_is_judged_whatever_attention_learnt_and_refused_where_nothing_was_trained() -> None:
+    """Attention that is lower within topics than before training is no reason to leave the control out."""
+    lower = results(0.7, 1.2, -0.05, 1.0, 0.3)
+    assert control_is_flat(lower) == pytest.approx(0.05 * np.ones(4))
+    same = replace(lower.found, reports=dict.fromkeys(("trained", "untrained"), lower.found.reports["untrained"]))
+    with pytest.raises(NotMeasured, match="training changed nothing"):
+        control_is_flat(Results(same, "0"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_topics_are_those_of_documents_or_of_windows(whole: bool) -> None:
+    source = experiment(QUICK).world
+    assert isinstance(source, TopicText)
+    found = topics_of_text(Text(source, 3, 10, QUICK.shares, whole=whole, passes=4))
+    corpus, stop = source.corpus, source.corpus.stop | ~source.corpus.whole
+    counts = np.zeros((len(corpus if whole else corpus.windows(24)), source.outputs))
+    for row, each in zip(counts, (corpus if whole else corpus.windows(24)).documents):
+        np.add.at(row, each[~stop[each]], 1)
+    np.testing.assert_allclose(found.law, fit_lda(counts, 3, passes=4), rtol=1e-9)
+    assert found.stop.tolist() == [*stop, True] and found.names[0] == "[MASK]"
+    # Pairs that occur together most often are those of windows either way.
+    here = (np.pad(corpus.windows(24).counts(), ((0, 0), (0, 1))) > 0)[:, found.often]
+    assert (np.diff(here.all(2).sum(0)) <= 0).all() and here.all(2).sum(0)[0] > 1
 
 
 def test_without_a_path_the_encoder_reads_the_articles_of_the_laboratory() -> None:
