@@ -83,7 +83,11 @@ WORKS = [
 def test_what_will_be_written_is_opened_before_the_work(terminal, tmp_path, monkeypatch, work, words):
     """D9: a folder that cannot be written is refused at once, not after minutes of work."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("experiments = []")
+    (tmp_path / "mine.py").write_text(
+        "import sandlab as sl\nfrom sandlab.learning.experiment import Experiment, Training\n"
+        "world, model = sl.worlds.Cyclic(length=4), sl.models.LSTMConfig(vocab=2, width=4)\n"
+        "experiments = [Experiment(world, model, Training(steps=1), seeds=1)]\n"
+    )
     (tmp_path / "file").write_text("")
     begun: list[object] = []
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import nn
@@ -29,14 +29,14 @@ __all__ = ["MANY", "few_threads"]
 
 # Weights of one member from which on a single product is long enough to be shared between threads.
 MANY = 1_000_000
-Trains = TypeVar("Trains", bound=Callable[..., Any])
+Trains = TypeVar("Trains", bound=Callable[..., object])
 
 
 def few_threads(train: Trains) -> Trains:
     """Run it on one thread where its model is small and on a CPU; OMP_NUM_THREADS, which jobs set, says otherwise."""
 
     @functools.wraps(train)
-    def on_few(*given: Any, **options: Any) -> Any:
+    def on_few(*given: object, **options: object) -> object:
         model = given[0] if given else options.get("model")
         if "OMP_NUM_THREADS" in os.environ or not _is_small(model):
             return train(*given, **options)
