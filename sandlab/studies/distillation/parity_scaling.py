@@ -11,6 +11,10 @@ seeds.
 **What was learnt** (quick, 2026-11-16). 40 000 steps separate 1000 units, of which five of six seeds learn, from 200
 and from 50, of which none does; these two tie, so that the order of all three is inconclusive. (50 units take about
 190 000 steps.)
+
+Full (five seeds, two cores, 2026-11-19): every perceptron learns; the middle one of five after 149 000 steps with 100
+units, 74 000 with 300 and 30 000 with 1000. For one seed of five 300 units take longer than 100 (134 000 and 77 000
+steps), and five seeds leave that step open.
 """
 
 from __future__ import annotations
