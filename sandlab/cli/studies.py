@@ -92,7 +92,7 @@ def tour(
     on: On = "",
     store: StoreFolder = None,
 ) -> int:
-    """Run a quick study of most chapters, print what was found, and write the report. Four to five minutes.
+    """Run a quick study of most chapters, print what was found, and write the report. Two to four minutes.
 
     An interrupted tour goes on where it stopped when the same command is given again.
     """
@@ -102,7 +102,7 @@ def tour(
 
     open_folder(out)
     start = time.monotonic()
-    tell(f"{counted(len(TOUR), 'study', 'studies')}, four to five minutes on two free cores\n", flush=True)
+    tell(f"{counted(len(TOUR), 'study', 'studies')}, two to four minutes on two free cores\n", flush=True)
     options = {"preset": "quick", "seeds": None, "device": "cpu", "store": store, "resume": True}
     code = _run_all(list(TOUR), {}, on, options, print_sentences)
     page = write_site(Store(store), out)
