@@ -17,8 +17,8 @@ all; with the norms behind, rates 2 and 5 overflow as well.
 Ten seeds (full, one H200, 2026-11-18): values move first in every seed. In three of ten keys or queries then grow, 5
 to 43 times; in the others they stay where they began, so that a second stage is seen in some runs only.
 
-The recorded pictures have a scale of their own in each panel, by which norms that move in the third digit seem to
-jump, and a title, "then attention", that says more than was found; new runs draw all layers on one scale.
+The recorded picture of full has a scale of its own in each panel, by which norms that move in the third digit seem to
+jump, and a title, "then attention", that says more than was found; quick's draws all layers on one scale.
 
 **What to look for.** Rows: keys, queries, values, rotation; columns: layers. The source sees stage 1 until step 100 or
 so and stage 2 until 400.
