@@ -51,11 +51,10 @@ from sandlab.models.hybrid import Hybrid as Hybrid
 from sandlab.models.hybrid import HybridConfig as HybridConfig
 from sandlab.models.io import load as load
 from sandlab.models.io import save as save
+from sandlab.models.knowledge.facts import FactTransformer as FactTransformer
+from sandlab.models.knowledge.facts import FactTransformerConfig as FactTransformerConfig
 from sandlab.models.knowledge.facts import LinearAttentionFacts as LinearAttentionFacts
 from sandlab.models.knowledge.facts import LinearAttentionFactsConfig as LinearAttentionFactsConfig
-from sandlab.models.knowledge.facts import fact_parameters as fact_parameters
-from sandlab.models.knowledge.facts import fact_transformer as fact_transformer
-from sandlab.models.knowledge.facts import freeze_tables as freeze_tables
 from sandlab.models.knowledge.memories import AssociativeMemory as AssociativeMemory
 from sandlab.models.knowledge.memories import AssociativeMemoryConfig as AssociativeMemoryConfig
 from sandlab.models.knowledge.memories import random_directions as random_directions
@@ -143,6 +142,8 @@ __all__ = [
     "Embedding",
     "EncoderDecoder",
     "EncoderDecoderConfig",
+    "FactTransformer",
+    "FactTransformerConfig",
     "HookPoint",
     "Hybrid",
     "HybridConfig",
@@ -218,9 +219,6 @@ __all__ = [
     "depth_codes",
     "draw_encoder",
     "export_hugging_face",
-    "fact_parameters",
-    "fact_transformer",
-    "freeze_tables",
     "from_hugging_face",
     "gpt2",
     "gpt2_parity",

@@ -5,49 +5,97 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sandlab.errors import integer
 from sandlab.models.base import Config, Model, configured
-from sandlab.models.layers import HookPoint, align, linear, one_hot
-from sandlab.models.transformer import Transformer, TransformerConfig
+from sandlab.models.layers import Embedding, HookPoint, Linear, align, contract, linear, look_up, one_hot
 from sandlab.registry import register
 
-__all__ = ["LinearAttentionFacts", "LinearAttentionFactsConfig", "fact_parameters", "fact_transformer", "freeze_tables"]
+__all__ = ["FactTransformer", "FactTransformerConfig", "LinearAttentionFacts", "LinearAttentionFactsConfig"]
 
 
-def fact_transformer(
-    vocab: int, length: int, outputs: int, *, width: int = 32, heads: int = 4, head_width: int = 8, mlp_width: int = 128
-) -> TransformerConfig:
+@dataclass(frozen=True)
+class FactTransformerConfig(Config):
+    """Options of the fact transformer.
+
+    vocab, outputs      tokens and answers
+    width               d, of the frozen vectors
+    heads, head_width   H and d_h
+    mlp_width           m hidden units; 0: attention alone
+    """
+
+    vocab: int
+    outputs: int
+    width: int = 32
+    heads: int = 4
+    head_width: int = 8
+    mlp_width: int = 128
+
+    def __post_init__(self) -> None:
+        self.check_integers("vocab", "outputs", "width", "heads", "head_width")
+        self.check_integers("mlp_width", low=0)
+
+
+@register("models")
+class FactTransformer(Model):
     """One attention layer and a feed-forward block, read at the last token: no positions, norm or biases.
 
     x = e_T + Σ_h W_O^h Σ_t α_t W_V^h e_t,  logits_a = u_aᵀ(x + V φ(W x)). Tokens and answers have random vectors
-    N(0, 1/d) that are not trained (`freeze_tables`); 4·H·d_h·d + 2·m·d weights are (`fact_parameters`). With
-    mlp_width 0 the model is attention-only.
+    N(0, 1/d), which are drawn once and not trained; 4·H·d_h·d + 2·m·d weights are.
+
+    Without positions all copies of a token have the same score, so that a sum over the sequence is one over the
+    vocabulary: Σ_t α_t v_t = Σ_z n_z e^{s_z} v_z / Σ_z n_z e^{s_z}, n_z how often z occurs. Keys and values are then
+    computed once for a batch, not once for each of its tokens; a `Transformer` with these weights has these logits.
+
+    Activations: `pattern` (what the last token pays to each token of the vocabulary, its copies taken together),
+    `resid_mid`, `hidden`, `logits`.
 
     Source: Nichani, Lee and Bietti 2024.
     """
-    integer("mlp_width", mlp_width, low=0)
-    return TransformerConfig(
-        vocab=vocab, length=length, outputs=outputs, layers=1, heads=heads, head_width=head_width, width=width,
-        mlp="relu" if mlp_width else "none", mlp_width=mlp_width or None, norm="none", positions="none", bias=False,
-        init_std=None, read="last",
-    )  # fmt: skip
 
+    config: FactTransformerConfig
+    carries_members = True
 
-def freeze_tables(model: nn.Module) -> None:
-    """Keep the vectors of tokens and answers as they were drawn."""
-    assert isinstance(model, Transformer)
-    model.embedding.weight.requires_grad_(False)
-    model.unembed.weight.requires_grad_(False)
+    @configured(FactTransformerConfig)
+    def __init__(self, config: FactTransformerConfig) -> None:
+        super().__init__(config)
+        width, inner = config.width, config.heads * config.head_width
+        self.embedding = Embedding(config.vocab, width, std=width**-0.5)
+        self.query, self.key, self.value = (Linear(width, inner, bias=False) for _ in range(3))
+        self.output = Linear(inner, width, bias=False)
+        self.up_proj = Linear(width, config.mlp_width, bias=False) if config.mlp_width else None
+        self.down_proj = Linear(config.mlp_width, width, bias=False) if config.mlp_width else None
+        self.unembed = Linear(width, config.outputs, bias=False)
+        for table in (self.embedding, self.unembed):
+            table.weight.requires_grad_(False)
+        self.pattern, self.resid_mid, self.hidden, self.logits = (HookPoint() for _ in range(4))
 
+    @property
+    def trained_parameters(self) -> int:
+        """4·H·d_h·d + 2·m·d."""
+        return sum(weight.numel() for weight in self.parameters() if weight.requires_grad)
 
-def fact_parameters(config: TransformerConfig) -> int:
-    """4·H·d_h·d + 2·m·d: the weights of a fact transformer that are trained."""
-    (heads,) = config.heads_per_layer
-    inner = heads * (config.head_width or config.width // heads)
-    return 4 * inner * config.width + (0 if config.mlp == "none" else 2 * (config.mlp_width or 0) * config.width)
+    def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead 1 outputs"]:
+        heads, table = (self.config.heads, self.config.head_width), self.embedding.weight
+        last = self.embedding(inputs[..., -1])
+        queries = self.query(last).unflatten(-1, heads)
+        keys, values = (project(table).unflatten(-1, heads) for project in (self.key, self.value))
+        scores = contract("hd,vhd->hv", queries, keys) / self.config.head_width**0.5
+        pattern = self.pattern((scores + self._counts(inputs).log().unsqueeze(-2)).softmax(-1))
+        x = self.resid_mid(last + self.output(contract("hv,vhd->hd", pattern, values).flatten(-2)))
+        if self.up_proj is not None and self.down_proj is not None:
+            x = x + self.down_proj(self.hidden(F.relu(self.up_proj(x))))
+        return self.logits(self.unembed(x).unsqueeze(-2))
+
+    def _counts(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead vocab"]:
+        """How often each token of the vocabulary occurs; one outside it is refused."""
+        if inputs.device.type == "cpu" and not torch.compiler.is_compiling() and inputs.numel():
+            rows = self.embedding.weight.view(-1, self.config.vocab, self.config.width)
+            look_up(torch.stack(inputs.aminmax()), rows[0])
+        counts = torch.zeros(*inputs.shape[:-1], self.config.vocab, dtype=self.dtype, device=inputs.device)
+        return counts.scatter_add(-1, inputs, torch.ones_like(inputs, dtype=self.dtype))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import sandlab as sl
-from sandlab.models.base import build, seeded
-from sandlab.models.knowledge.facts import LinearAttentionFacts, fact_parameters, fact_transformer, freeze_tables
+from sandlab.errors import BadInput
+from sandlab.models.base import seeded
+from sandlab.models.knowledge.facts import FactTransformer, LinearAttentionFacts
 from sandlab.models.knowledge.memories import AssociativeMemory
+from sandlab.models.transformer import Transformer
 from sandlab.worlds.knowledge.associations import Associations
 
 
@@ -55,12 +58,45 @@ def test_members_of_linear_attention_are_computed_together() -> None:
     assert torch.allclose(population(tokens), alone)
 
 
+def as_transformer(model: FactTransformer, length: int) -> Transformer:
+    """An ordinary transformer with the same weights."""
+    config = model.config
+    twin = Transformer(
+        vocab=config.vocab, length=length, outputs=config.outputs, layers=1, heads=config.heads, width=config.width,
+        head_width=config.head_width, mlp="relu" if config.mlp_width else "none", mlp_width=config.mlp_width or None,
+        norm="none", positions="none", bias=False, read="last",
+    )  # fmt: skip
+    names = {"embedding": "embedding", "unembed": "unembed"}
+    names |= {part: f"layers.0.attention.{part}" for part in ("query", "key", "value", "output")}
+    names |= {f"{part}_proj": f"layers.0.mlp.{part}_proj" for part in ("up", "down") if config.mlp_width}
+    twin.load_state_dict({f"{there}.weight": getattr(model, here).weight for here, there in names.items()})
+    return twin
+
+
+@pytest.mark.parametrize("mlp_width", [0, 10])
+def test_the_fact_transformer_is_a_transformer(mlp_width: int) -> None:
+    model = FactTransformer(vocab=20, outputs=6, width=16, heads=3, head_width=4, mlp_width=mlp_width).double()
+    twin, tokens = as_transformer(model, 9).double(), torch.randint(0, 20, (50, 9))
+    torch.testing.assert_close(model(tokens), twin(tokens))
+    for each in (model, twin):
+        each(tokens).square().sum().backward()
+    torch.testing.assert_close(model.key.weight.grad, twin.layers[0].attention.key.weight.grad)
+
+
 def test_the_fact_transformer_trains_the_printed_number_of_weights() -> None:
-    config = fact_transformer(20, 8, 6, width=16, heads=3, head_width=4, mlp_width=10)
-    model = build(config)
-    freeze_tables(model)
-    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
-    assert trained == fact_parameters(config) == 4 * 12 * 16 + 2 * 10 * 16
-    attention_only = fact_transformer(20, 8, 6, width=16, heads=3, head_width=4, mlp_width=0)
-    assert fact_parameters(attention_only) == 4 * 12 * 16
-    assert model(torch.zeros(2, 8, dtype=torch.long)).shape == (2, 1, 6)
+    model = FactTransformer(vocab=20, outputs=6, width=16, heads=3, head_width=4, mlp_width=10)
+    assert model.trained_parameters == 4 * 12 * 16 + 2 * 10 * 16
+    assert FactTransformer(20, 6, width=16, heads=3, head_width=4, mlp_width=0).trained_parameters == 4 * 12 * 16
+    assert model.unembed.weight.var().item() * 16 == pytest.approx(1, rel=0.5)
+
+
+def test_members_of_the_fact_transformer_are_computed_together() -> None:
+    population = sl.learning.Population(lambda seed: FactTransformer(20, 6, width=16), seeds=[0, 1])
+    tokens = torch.randint(0, 20, (5, 9))
+    alone = torch.stack([population.member(place)(tokens) for place in (0, 1)])
+    torch.testing.assert_close(population(tokens), alone)
+
+
+def test_a_token_that_the_fact_transformer_does_not_know_is_refused() -> None:
+    with pytest.raises(BadInput, match="between 0 and 19"):
+        FactTransformer(20, 6)(torch.tensor([[3, 20, 1]]))
