@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from sandlab.errors import BadInput
+from sandlab.learning.knowledge import capacity
 from sandlab.learning.knowledge.capacity import (
     MemoryTraining,
+    _best_accuracies,
     _draw,
     _loss_gradient,
     bisect_sizes,
@@ -17,33 +20,27 @@ from sandlab.learning.knowledge.capacity import (
 )
 
 
-@pytest.mark.parametrize("tries", [1, 3, 7])
+@pytest.mark.parametrize("start", [None, 1, 8, 60, 100, 500])
 @pytest.mark.parametrize("limits", [[1, 7, 100], [37, 37, 2], [99, 64, 63]])
-def test_bisection_finds_every_members_limit(limits: list[int], tries: int) -> None:
+def test_bisection_finds_every_members_limit(limits: list[int], start: int | None) -> None:
     def trial(sizes):
-        return [size <= limits[place // tries] for place, size in enumerate(sizes)]
+        assert all(1 <= size <= 100 for size in sizes)
+        return [size <= limit for size, limit in zip(sizes, limits)]
 
-    assert bisect_sizes(trial, 1, 100, 3, resolution=0.0, tries=tries) == limits
-
-
-@pytest.mark.parametrize("resolution", [0.0, 0.03, 0.3])
-def test_several_tries_at_once_find_what_single_ones_find(resolution: float) -> None:
-    """Also where a small size fails by chance and a larger one passes."""
-    passes = np.random.default_rng(0).random((40, 301)) > np.linspace(0, 1, 301)
-
-    def search(tries: int) -> list[int]:
-        def trial(sizes):
-            assert all(2 <= size <= 300 for size in sizes)
-            return [passes[place // tries, size] for place, size in enumerate(sizes)]
-
-        return bisect_sizes(trial, 2, 300, 40, resolution=resolution, tries=tries)
-
-    assert len(set(search(1))) > 10 and search(1) == search(3) == search(7)
+    assert bisect_sizes(trial, 1, 100, 3, resolution=0.0, start=start) == limits
 
 
-def test_tries_are_whole_steps_of_bisection() -> None:
-    with pytest.raises(BadInput, match="tries must be 1, 3, 7"):
-        bisect_sizes(lambda sizes: [True] * len(sizes), 2, 50, 1, tries=2)
+@pytest.mark.parametrize("start", [4700, 5800, 7000])
+def test_from_a_start_below_the_limit_a_single_size_fails(start: int) -> None:
+    asked: list[int] = []
+
+    def trial(sizes):
+        asked.extend(sizes)
+        return [size <= 5800 for size in sizes]
+
+    assert 5800 / 1.03 <= bisect_sizes(trial, 2, 17000, 1, start=start)[0] <= 5800
+    failures = [size for size in asked if size > 5800]
+    assert len(asked) < 10 and (len(failures) == 1 if start <= 5800 else max(asked) == start)
 
 
 def test_the_gradient_is_that_of_the_cross_entropy() -> None:
@@ -53,7 +50,7 @@ def test_the_gradient_is_that_of_the_cross_entropy() -> None:
     unused[1, 0, 3:] = -torch.inf  # the second member has three items
     own = -(outputs @ answers.mT + unused).log_softmax(-1).diagonal(dim1=-2, dim2=-1)
     (expected,) = torch.autograd.grad(own[0].sum() + own[1, :3].sum(), outputs)
-    found = _loss_gradient(outputs.detach(), answers, unused)
+    found = _loss_gradient(outputs.detach(), answers, unused, torch.float64)
     torch.testing.assert_close(found[0], expected[0])
     torch.testing.assert_close(found[1, :3], expected[1, :3])
 
@@ -70,7 +67,29 @@ def test_training_follows_adam_with_a_cosine_schedule() -> None:
         schedule.step()
     right = ((keys @ weight.mT @ answers.mT)[0].argmax(-1) == torch.arange(30)).float().mean()
     assert 0.1 < float(right) < 1  # somewhere on its way
-    torch.testing.assert_close(memory_accuracies(training, [30], [0]), right[None])
+    torch.testing.assert_close(_best_accuracies(replace(training, level=1.0), [30], [0], "cpu"), right[None])
+
+
+def test_the_best_on_the_way_counts_and_ends_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates = []
+    monkeypatch.setattr(capacity, "_loss_gradient", lambda *given: updates.append(1) or _loss_gradient(*given))
+    assert memory_accuracies(MemoryTraining(8, iterations=1000, lr=0.05), [5], [0]).item() == 1.0
+    assert len(updates) % capacity.LOOK == 0 and len(updates) < 500
+
+
+def test_products_in_bfloat16_hold_as_much() -> None:
+    exact, short = (
+        memory_capacity(MemoryTraining(16, iterations=500, lr=0.1, precision=precision), range(3))
+        for precision in ("float32", "bfloat16")
+    )
+    assert np.mean(short) == pytest.approx(np.mean(exact), rel=0.05)
+
+
+def test_blocks_of_items_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = MemoryTraining(6, iterations=80, lr=0.05)
+    whole = memory_accuracies(training, [40], [0])
+    monkeypatch.setattr(capacity, "BLOCK", 7)
+    torch.testing.assert_close(memory_accuracies(training, [40], [0]), whole)
 
 
 def test_a_member_that_fails_at_once_is_told() -> None:
@@ -84,7 +103,7 @@ def test_a_few_items_are_held_and_too_many_are_not() -> None:
 
 def test_members_do_not_disturb_each_other() -> None:
     training = MemoryTraining(6, iterations=20)
-    together = memory_accuracies(training, [12, 40], [0, 1])
+    together = _best_accuracies(training, [12, 40], [0, 1], "cpu")
     alone = torch.cat([memory_accuracies(training, [12], [0]), memory_accuracies(training, [40], [1])])
     assert torch.equal(together, alone)
 
