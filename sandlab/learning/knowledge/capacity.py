@@ -20,7 +20,7 @@ __all__ = ["MemoryTraining", "bisect_sizes", "memory_accuracies", "memory_capaci
 Trial = Callable[[Sequence[int]], Sequence[bool]]
 FIRST_STEP_DOWN = 1.1
 LOOK = 64  # updates between two looks at what is held
-BLOCK = 128  # items whose logits are computed at once
+BLOCK = 128  # items whose logits a CPU computes at once
 
 
 def bisect_sizes(
@@ -140,7 +140,7 @@ def _best_accuracies(
 
     @torch.no_grad()
     def right() -> Float[Tensor, "member"]:
-        parts = _outputs(keys, weights).split(BLOCK, 1)
+        parts = _blocks(_outputs(keys, weights))
         chosen = torch.cat([_logits(part, answers, unused).argmax(-1, keepdim=True) for part in parts], 1)
         hits = (chosen == torch.arange(max(sizes), device=device).view(1, -1, 1)) & used
         return hits.sum((1, 2)) / count.flatten()
@@ -209,14 +209,16 @@ def _loss_gradient(
     unused: Float[Tensor, "member 1 item"] | None,
     low: torch.dtype,
 ) -> Float[Tensor, "member item width"]:
-    """d/dF of each item's cross-entropy −log softmax(Fᵀu)_x: the mean answer it expects minus its own.
-
-    Row by row of items, few enough for their logits to stay near the processor.
-    """
+    """d/dF of each item's cross-entropy −log softmax(Fᵀu)_x: the mean answer it expects minus its own."""
     vectors = answers.to(low)
-    parts = outputs.to(low).split(BLOCK, 1)
-    expected = torch.cat([_logits(part, vectors, unused).softmax(-1) @ vectors for part in parts], 1)
+    parts = [_logits(part, vectors, unused).softmax(-1) @ vectors for part in _blocks(outputs.to(low))]
+    expected = torch.cat(parts, 1)
     return expected.to(answers.dtype) - answers
+
+
+def _blocks(outputs: Float[Tensor, "member item width"]) -> Sequence[Tensor]:
+    """On a CPU so few items at a time that their logits stay in its cache; on a GPU all."""
+    return outputs.split(BLOCK if outputs.device.type == "cpu" else outputs.shape[1], 1)
 
 
 def _logits(
