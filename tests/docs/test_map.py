@@ -96,7 +96,7 @@ def test_keys_are_unique_and_there_are_about_ninety_references(pages) -> None:
 def test_the_registry_is_keyed_by_data_model_and_question(pages) -> None:
     found = pages.registry()
     assert "study:knowledge/hallucination-stage" in found["fact-recall", "LinearAttentionFacts", "learn"]
-    assert "study:knowledge/hallucination-stage" not in found["fact-recall", "Transformer", "learn"]
+    assert "study:knowledge/hallucination-stage" not in found["fact-recall", "FactTransformer", "learn"]
     assert ("fact-recall", "LinearAttentionFacts", "generalise") not in found
 
 

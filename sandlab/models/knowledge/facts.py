@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from sandlab.errors import require
 from sandlab.models.base import Config, Model, configured
 from sandlab.models.layers import Embedding, HookPoint, Linear, align, contract, linear, look_up, one_hot
 from sandlab.registry import register
@@ -20,7 +21,7 @@ __all__ = ["FactTransformer", "FactTransformerConfig", "LinearAttentionFacts", "
 class FactTransformerConfig(Config):
     """Options of the fact transformer.
 
-    vocab, outputs      tokens and answers
+    vocab, outputs      tokens (the last is EOS) and answers
     width               d, of the frozen vectors
     heads, head_width   H and d_h
     mlp_width           m hidden units; 0: attention alone
@@ -40,17 +41,19 @@ class FactTransformerConfig(Config):
 
 @register("models")
 class FactTransformer(Model):
-    """One attention layer and a feed-forward block, read at the last token: no positions, norm or biases.
+    """One attention layer and a feed-forward block, read at the last token EOS: no positions, norm or biases.
 
-    x = e_T + Σ_h W_O^h Σ_t α_t W_V^h e_t,  logits_a = u_aᵀ(x + V φ(W x)). Tokens and answers have random vectors
-    N(0, 1/d), which are drawn once and not trained; 4·H·d_h·d + 2·m·d weights are.
+    x = e_EOS + Σ_h W_O^h Σ_t α_t W_V^h e_t,  logits_a = u_aᵀ(x + V φ(W x)). Tokens and answers have random vectors
+    N(0, 1/d), which are drawn once and not trained; 4·H·d_h·d + 2·m·d weights are. EOS is the vocabulary's last token
+    and ends every sequence.
 
-    Without positions all copies of a token have the same score, so that a sum over the sequence is one over the
-    vocabulary: Σ_t α_t v_t = Σ_z n_z e^{s_z} v_z / Σ_z n_z e^{s_z}, n_z how often z occurs. Keys and values are then
-    computed once for a batch, not once for each of its tokens; a `Transformer` with these weights has these logits.
+    Without positions all copies of a token have the same score, and the query is always that of EOS, so that sums over
+    a sequence are sums over the vocabulary: Σ_t α_t v_t = Σ_z n_z e^{s_z} v_z / Σ_z n_z e^{s_z}, where n_z counts the
+    copies of z. Scores and values are computed once for a batch, not once for each of its tokens. A `Transformer` with
+    these weights has these logits.
 
-    Activations: `pattern` (what the last token pays to each token of the vocabulary, its copies taken together),
-    `resid_mid`, `hidden`, `logits`.
+    Activations: `pattern` (what EOS pays to each token of the vocabulary, its copies taken together), `resid_mid`,
+    `hidden`, `logits`.
 
     Source: Nichani, Lee and Bietti 2024.
     """
@@ -78,23 +81,35 @@ class FactTransformer(Model):
         return sum(weight.numel() for weight in self.parameters() if weight.requires_grad)
 
     def forward(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead 1 outputs"]:
-        heads, table = (self.config.heads, self.config.head_width), self.embedding.weight
-        last = self.embedding(inputs[..., -1])
-        queries = self.query(last).unflatten(-1, heads)
-        keys, values = (project(table).unflatten(-1, heads) for project in (self.key, self.value))
-        scores = contract("hd,vhd->hv", queries, keys) / self.config.head_width**0.5
-        pattern = self.pattern((scores + self._counts(inputs).log().unsqueeze(-2)).softmax(-1))
-        x = self.resid_mid(last + self.output(contract("hv,vhd->hd", pattern, values).flatten(-2)))
+        table = self.embedding.weight
+        end, counts = table[..., -1:, :], self._counts(inputs)
+        x = self.resid_mid(align(end.squeeze(-2), counts, 1) + self.output(self._attend(counts, table, end)))
         if self.up_proj is not None and self.down_proj is not None:
             x = x + self.down_proj(self.hidden(F.relu(self.up_proj(x))))
         return self.logits(self.unembed(x).unsqueeze(-2))
 
+    def _attend(self, counts: Float[Tensor, "*lead vocab"], table: Tensor, end: Tensor) -> Float[Tensor, "*lead inner"]:
+        """Each head's mean of the values; what weighs e^{-80} of the largest weight counts as much."""
+        heads = (self.config.heads, self.config.head_width)
+        products = (self.query(end) * self.key(table)).unflatten(-1, heads).sum(-1) / self.config.head_width**0.5
+        weight = (products - products.amax(-2, keepdim=True)).clamp(min=-80.0).exp()  # (vocab, head)
+        values = self.value(table).unflatten(-1, heads)
+        total = linear(counts, weight.mT).unsqueeze(-1)
+        if self.pattern.hooked:
+            pattern = self.pattern(counts.unsqueeze(-2) * align(weight.mT, counts.unsqueeze(-2), 2) / total)
+            return contract("hv,vhd->hd", pattern, values).flatten(-2)
+        summed = linear(counts, (weight.unsqueeze(-1) * values).flatten(-2).mT)
+        return (summed.unflatten(-1, heads) / total).flatten(-2)
+
     def _counts(self, inputs: Int[Tensor, "*lead time"]) -> Float[Tensor, "*lead vocab"]:
-        """How often each token of the vocabulary occurs; one outside it is refused."""
+        """How often each token of the vocabulary occurs; one outside it, or another end than EOS, is refused."""
+        vocab = self.config.vocab
         if inputs.device.type == "cpu" and not torch.compiler.is_compiling() and inputs.numel():
-            rows = self.embedding.weight.view(-1, self.config.vocab, self.config.width)
-            look_up(torch.stack(inputs.aminmax()), rows[0])
-        counts = torch.zeros(*inputs.shape[:-1], self.config.vocab, dtype=self.dtype, device=inputs.device)
+            look_up(torch.stack(inputs.aminmax()), self.embedding.weight.view(-1, vocab, self.config.width)[0])
+            require(
+                bool((inputs[..., -1] == vocab - 1).all()), "inputs", "another last token", f"EOS = {vocab - 1} last"
+            )
+        counts = torch.zeros(*inputs.shape[:-1], vocab, dtype=self.dtype, device=inputs.device)
         return counts.scatter_add(-1, inputs, torch.ones_like(inputs, dtype=self.dtype))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 import sandlab as sl
 from sandlab.errors import BadInput
@@ -58,6 +59,10 @@ def test_members_of_linear_attention_are_computed_together() -> None:
     assert torch.allclose(population(tokens), alone)
 
 
+def sentences(count: int) -> Tensor:
+    return torch.cat([torch.randint(0, 20, (count, 8)), torch.full((count, 1), 19)], 1)
+
+
 def as_transformer(model: FactTransformer, length: int) -> Transformer:
     """An ordinary transformer with the same weights."""
     config = model.config
@@ -76,8 +81,14 @@ def as_transformer(model: FactTransformer, length: int) -> Transformer:
 @pytest.mark.parametrize("mlp_width", [0, 10])
 def test_the_fact_transformer_is_a_transformer(mlp_width: int) -> None:
     model = FactTransformer(vocab=20, outputs=6, width=16, heads=3, head_width=4, mlp_width=mlp_width).double()
-    twin, tokens = as_transformer(model, 9).double(), torch.randint(0, 20, (50, 9))
+    twin, tokens = as_transformer(model, 9).double(), sentences(50)
     torch.testing.assert_close(model(tokens), twin(tokens))
+    with sl.record(model, "pattern") as cache, sl.record(twin, "layers.0.attention.pattern") as known:
+        torch.testing.assert_close(model(tokens), twin(tokens))
+    paid = known["layers.0.attention.pattern"][:, :, -1]
+    for token in range(20):
+        there = (tokens == token).unsqueeze(1)
+        torch.testing.assert_close(cache["pattern"][..., token], (paid * there).sum(-1))
     for each in (model, twin):
         each(tokens).square().sum().backward()
     torch.testing.assert_close(model.key.weight.grad, twin.layers[0].attention.key.weight.grad)
@@ -92,11 +103,23 @@ def test_the_fact_transformer_trains_the_printed_number_of_weights() -> None:
 
 def test_members_of_the_fact_transformer_are_computed_together() -> None:
     population = sl.learning.Population(lambda seed: FactTransformer(20, 6, width=16), seeds=[0, 1])
-    tokens = torch.randint(0, 20, (5, 9))
+    tokens = sentences(5)
     alone = torch.stack([population.member(place)(tokens) for place in (0, 1)])
     torch.testing.assert_close(population(tokens), alone)
+    with sl.record(population, "pattern") as cache:
+        torch.testing.assert_close(population(tokens), alone)
+    torch.testing.assert_close(cache["pattern"].sum(-1), torch.ones(2, 5, 4))
+
+
+def test_very_different_scores_give_no_nan() -> None:
+    model = FactTransformer(20, 6)
+    with torch.no_grad():
+        model.query.weight.mul_(1000)
+    assert model(sentences(50)).isfinite().all()
 
 
 def test_a_token_that_the_fact_transformer_does_not_know_is_refused() -> None:
     with pytest.raises(BadInput, match="between 0 and 19"):
-        FactTransformer(20, 6)(torch.tensor([[3, 20, 1]]))
+        FactTransformer(20, 6)(torch.tensor([[3, 20, 19]]))
+    with pytest.raises(BadInput, match="EOS = 19 last"):
+        FactTransformer(20, 6)(torch.tensor([[3, 19, 1]]))
