@@ -25,6 +25,11 @@ logits = model(world.sample(8, rng=sl.rng(0)).inputs)
 model = sl.models.EncoderDecoder(vocab=20, source_length=4, target_length=6, width=16, heads=2)
 sum(weight.numel() for weight in model.parameters())
 """,
+    "fact-transformer": """
+world = sl.worlds.FactRecall(subjects=8, relations=8, answers=4, noise=8, length=8)
+model = sl.models.FactTransformer(vocab=world.vocab, outputs=world.outputs, width=16)
+logits = model(world.sample(4, rng=sl.rng(0)).inputs)
+""",
     "hybrid": """
 world = sl.worlds.AssociativeRecall()
 model = sl.models.Hybrid(vocab=world.vocab, length=world.length, layers=2, width=32)
