@@ -21,10 +21,12 @@ __all__ = ["FactTransformer", "FactTransformerConfig", "LinearAttentionFacts", "
 class FactTransformerConfig(Config):
     """Options of the fact transformer.
 
-    vocab, outputs      tokens (the last is EOS) and answers
-    width               d, of the frozen vectors
-    heads, head_width   H and d_h
-    mlp_width           m hidden units; 0: attention alone
+    vocab        number of tokens; the last is EOS
+    outputs      number of answers
+    width        d, of the frozen vectors
+    heads        H
+    head_width   d_h of each
+    mlp_width    m hidden units; 0: attention alone
     """
 
     vocab: int
