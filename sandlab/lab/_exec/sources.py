@@ -9,6 +9,7 @@ Docstrings, comments and annotations count nowhere: they cannot change a result.
 it is, nor that of the LSTM's scan, a GPU's way to what the layer writes out step by step, nor that of Hugging Face's
 folders, which no job writes or reads, nor the mark `@few_threads` of what a job has settled before it trains.
 Names taken from a room (`worlds.Dyck`) lead to the file that defines them; a registry look-up leads to the whole room.
+That models can be saved leads nowhere: a new model makes no result of another stale.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ _DOOR = {
     "sandlab.models._parts.lstm_kernels": "",
     "sandlab.models.hugging_face": "edb07d0feba2fce3823977495ab811aaaed2119c13432cba46c20ebee32c9991",
 }
+# A model can save itself, and the file that saves also loads, by its name, any model there is. What trains or builds a
+# model does not lead there, or else each result would depend on every model; what loads one names `load` itself.
+_NOT_FOLLOWED = {("sandlab.models.base", "sandlab.models.io")}
 _LIBRARIES = ("site-packages", "dist-packages")
 Job: TypeAlias = Callable[..., Any]
 _known: dict[str, Job] = {}
@@ -148,7 +152,8 @@ def closure(start: dict[str, Path], wanted: Iterable[str] = (), tree: _Tree | No
 @functools.cache
 def _needed(tree: _Tree, module: str, file: Path) -> tuple[tuple[str, Path], ...]:
     """The modules that a file refers to."""
-    return tuple({pair for name in file_references(module, file) for pair in _behind(tree, name)})
+    names = file_references(module, file)
+    return tuple({pair for name in names for pair in _behind(tree, name) if (module, pair[0]) not in _NOT_FOLLOWED})
 
 
 @functools.cache

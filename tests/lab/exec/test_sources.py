@@ -205,6 +205,18 @@ def test_names_of_rooms_lead_to_their_files_and_look_ups_to_whole_rooms(tmp_path
     assert any(name.startswith("sandlab.studies") for name in closure({"any_room": any_room}))
 
 
+def test_a_new_model_makes_no_result_of_another_stale(tmp_path):
+    """Every model can be saved, and what saves can load any other; only a job that loads depends on all of them."""
+    file = tmp_path / "script.py"
+    file.write_text("import sandlab as sl\n\ndef job(c):\n    return sl.models.MLP\n")
+    found = set(closure({"script": file}))
+    assert {"sandlab.models.mlp", "sandlab.models.base"} <= found
+    assert not {"sandlab.models.io", "sandlab.models.recurrent"} & found
+    reader = tmp_path / "reader.py"
+    reader.write_text("import sandlab as sl\n\ndef job(c):\n    return sl.models.load(c)\n")
+    assert {"sandlab.models.io", "sandlab.models.recurrent"} <= set(closure({"reader": reader}))
+
+
 def test_libraries_are_not_followed(tmp_path):
     folder = tmp_path / "site-packages"
     folder.mkdir()
