@@ -9,8 +9,8 @@ reach this up to logarithms, while one-hot vectors of d coordinates hold d.
 trial; a table is held as soon as 99 % of its items are right, looked at every 64 updates (the source also takes the
 best on the way). The capacity of a seed is found to 3 %, upwards from a size that is easily held. Quick: d from 8 to 64
 with 1000 steps of rate 0.05, perceptrons with 600. Full: the source's 4096 steps and five seeds for linear memories, up
-to its d = 256, at rate 1, and 4096 steps for perceptrons (the source: 32768, factor 8), up to m·d = 2048; at d = 256
-the products of an update are in bfloat16, which costs 2 % of the capacity at d = 64. A reduced number of steps
+to its d = 256, at rate 1, and 4096 steps for perceptrons (the source: 32768, factor 8), up to m·d = 2048; at d = 181
+and 256 the products of an update are in bfloat16, which costs 2 % of the capacity at d = 64. A reduced number of steps
 finds a smaller capacity, not a larger one. Outer products W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured
 beside them.
 
@@ -124,7 +124,7 @@ study = Study(
     full=settings(
         (8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256),
         ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64)),
-        steps=(4096, 4096), lr=(1.0, 0.01), seeds=5, short=256,
+        steps=(4096, 4096), lr=(1.0, 0.01), seeds=5, short=181,
     ),
     null=fixed(QUICK),
 )  # fmt: skip
