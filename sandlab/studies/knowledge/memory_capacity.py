@@ -9,10 +9,10 @@ reach this up to logarithms, while one-hot vectors of d coordinates hold d.
 trial; a table is held as soon as 99 % of its items are right, looked at every 64 updates (the source also takes the
 best on the way). The capacity of a seed is found to 3 %, upwards from a size that is easily held. Quick: d from 8 to 64
 with 1000 steps of rate 0.05, perceptrons with 600. Full: the source's 4096 steps and five seeds for linear memories, up
-to its d = 256, at rate 1, and 4096 steps for perceptrons (the source: 32768, factor 8), up to m·d = 2048; at d = 181
-and 256 the products of an update are in bfloat16, which costs 2 % of the capacity at d = 64. A reduced number of steps
-finds a smaller capacity, not a larger one. Outer products W = Σ u_{f(x)} e_xᵀ, which are not trained, are measured
-beside them.
+to its d = 256 (there two seeds), at rate 1, and 4096 steps for perceptrons (the source: 32768, factor 8), up to m·d =
+2048; at d = 181 and 256 the products of an update are in bfloat16, which costs 2 % of the capacity at d = 64. A reduced
+number of steps finds a smaller capacity, not a larger one. Outer products W = Σ u_{f(x)} e_xᵀ, which are not trained,
+are measured beside them.
 
 **What was learnt.** With 400 steps at d = 8 to 32 (quick, until 2026-11-18) the slope of log N alone was 0.75:
 capacities of 16 to 134 follow N log N ∝ d², whose own slope in log N is 1/(1 + 1/log N) ≈ 0.8 there. The claim on
@@ -83,15 +83,13 @@ class Settings:
 
 def settings(
     widths: tuple[int, ...], shapes: tuple[tuple[int, int], ...], *,
-    steps: tuple[int, int], lr: tuple[float, float], seeds: int, short: int | None = None,
+    steps: tuple[int, int], lr: tuple[float, float], seeds: int, short: float = np.inf, few: float = np.inf,
 ) -> Settings:  # fmt: skip
-    """short: the width from which linear memories are trained with products in bfloat16."""
+    """Of linear memories those from width `short` have products in bfloat16, and those from width `few` two seeds."""
     linear = tuple(
         Case(
-            MemoryTraining(
-                width, None, steps[0], lr[0], precision="bfloat16" if width >= (short or 1e9) else "float32"
-            ),
-            tuple(range(seeds)),
+            MemoryTraining(width, None, steps[0], lr[0], precision="bfloat16" if width >= short else "float32"),
+            tuple(range(2 if width >= few else seeds)),
         )
         for width in widths
     )
@@ -124,7 +122,7 @@ study = Study(
     full=settings(
         (8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256),
         ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64)),
-        steps=(4096, 4096), lr=(1.0, 0.01), seeds=5, short=181,
+        steps=(4096, 4096), lr=(1.0, 0.01), seeds=5, short=181, few=256,
     ),
     null=fixed(QUICK),
 )  # fmt: skip
@@ -132,7 +130,7 @@ study = Study(
 
 @dataclass(frozen=True)
 class Results:
-    """Sizes (d² or md) and capacities (size, seed) of the three kinds."""
+    """Sizes (d² or md) and capacities (size, seed) of the three kinds; NaN for seeds that a size does not have."""
 
     sizes: dict[str, list[int]]
     capacity: dict[str, np.ndarray]
@@ -140,7 +138,12 @@ class Results:
     def points(self, kind: str) -> np.ndarray:
         """(log size, log capacity), a row for each size and seed."""
         sizes = np.repeat(np.log(self.sizes[kind]), self.capacity[kind].shape[1])
-        return np.stack([sizes, np.log(np.maximum(self.capacity[kind], 1).ravel())], -1)
+        found = np.stack([sizes, self.logs(kind).ravel()], -1)
+        return found[np.isfinite(found).all(1)]
+
+    def logs(self, kind: str) -> np.ndarray:
+        """Logarithms of the capacities, of which one item is the least that counts."""
+        return np.log(np.maximum(self.capacity[kind], 1))
 
 
 def trained_capacity(case: Case) -> list[int]:
@@ -170,8 +173,10 @@ def collect(settings: Settings, lab: Lab) -> Results:
     found = {}
     for kind, cases in kinds.items():
         job = outer_capacity if kind == "outer product" else trained_capacity
-        capacities = lab.map(job, _jobs(cases, lab.device), label=f"{kind} memories")
-        found[kind] = np.concatenate(capacities).reshape(len(cases), -1)
+        capacities = np.concatenate(lab.map(job, _jobs(cases, lab.device), label=f"{kind} memories"))
+        seeds = [len(case.seeds) for case in cases]
+        found[kind] = np.full((len(cases), max(seeds)), np.nan)
+        found[kind][np.arange(max(seeds)) < np.array(seeds)[:, None]] = capacities
     return Results({kind: [case.size for case in cases] for kind, cases in kinds.items()}, found)
 
 
@@ -217,7 +222,8 @@ def more_than_the_width(results: Results) -> np.ndarray:
     log₂ of the capacity of the largest linear memory over d.
     """
     width = results.sizes["linear"][-1] ** 0.5
-    return np.log2(np.maximum(results.capacity["linear"][-1], 1) / width)
+    largest = results.logs("linear")[-1]
+    return (largest[np.isfinite(largest)] - np.log(width)) / np.log(2)
 
 
 @study.claim(Mean(above=0.0))
@@ -226,16 +232,15 @@ def training_beats_outer_products(results: Results) -> np.ndarray:
 
     Log ratio of capacities, trained over written down, averaged over sizes, seed by seed.
     """
-    trained, written = (np.log(np.maximum(results.capacity[kind], 1)) for kind in ("linear", "outer product"))
-    return (trained - written).mean(0)
+    return np.nanmean(results.logs("linear") - results.logs("outer product"), axis=0)
 
 
 @study.table
 def capacities(results: Results) -> dict[str, Rows]:
     rows = [
-        {"kind": kind, "weights counted": size, "capacity": float(np.exp(np.log(np.maximum(values, 1)).mean()))}
+        {"kind": kind, "weights counted": size, "capacity": float(np.exp(np.nanmean(logs)))}
         for kind, sizes in results.sizes.items()
-        for size, values in zip(sizes, results.capacity[kind])
+        for size, logs in zip(sizes, results.logs(kind))
     ]
     return {"capacity": rows}
 
