@@ -161,7 +161,7 @@ class Results:
     @property
     def hold_all(self) -> np.ndarray:
         """Whether a seed held each number tried, so that its capacity is known from below alone, (size, seed)."""
-        return (self.family >= LEVEL).all(1)
+        return (self.family >= LEVEL).all(1)  # type: ignore[return-value]
 
 
 def _crossing(facts: np.ndarray, accuracy: np.ndarray) -> float:
