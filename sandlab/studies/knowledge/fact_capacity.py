@@ -19,7 +19,12 @@ on a grid of 3 × 3 (planned first: 6 × 6), at most 6144 steps of 256 where the
 and 4); family of d = 12 to 48 with D = 8, five sizes, four numbers of facts and eight seeds, at most 8192 steps of 512
 (factors 2 and 2).
 
-**What was learnt.** TO BE WRITTEN
+**What was learnt.** In full (two cores, 2026-11-20) models of d = 12 to 48 hold 0.07 to 0.12 facts per weight (medians
+124 to 3169), none all of the numbers tried: a slope of 1.14 from 1.07 to 1.21, a little more than in proportion and
+open by 0.01 at the upper end, since the smallest vectors crowd and the spread among seeds is a factor of two at d = 12.
+Many heads without a block are right in 99 %, a wide block with heads of S + R dimensions in 97 %, few heads without a
+block in less than a tenth. Two cores suffice since the model computes keys and values once for each token of the
+vocabulary (`FactTransformer`), where a transformer does so for each token of a batch.
 
 The way there: the first quick preset (2026-11-16) said nothing about the slope, because only one of its six models held
 99 % of even the smallest number of facts; since then the tries of both presets lie on both sides of what single runs of
