@@ -272,6 +272,7 @@ def accuracy(results: Results) -> Figure:
     axes[1].set(xscale="log", yscale="log", xlabel="weights", ylabel="facts", title="growing models")
     axes[1].minorticks_off()
     axes[1].set_xticks(weights, [f"{each:.0f}" for each in weights])
-    axes[1].set_yticks(results.facts[-1], [f"{each:.0f}" for each in results.facts[-1]])
+    marks = [each for each in (30, 100, 300, 1000, 3000, 10000) if results.facts.min() <= each <= results.facts.max()]
+    axes[1].set_yticks(marks, [str(each) for each in marks])
     axes[1].legend(loc="lower right")
     return figure
