@@ -113,7 +113,8 @@ def test_a_checkpoint_and_a_text_go_through_the_whole_protocol(kind: str, tmp_pa
     expected = by_loops(encoder, corpus, law, stop)
     assert found.words == expected.words >= 6
     for measure in ("cosine", "dot", "attention"):
-        assert getattr(found, measure) == pytest.approx(getattr(expected, measure), rel=1e-5), measure
+        # A tokenizer is trained a little differently each time: now and then no window holds words of two topics.
+        assert getattr(found, measure) == pytest.approx(getattr(expected, measure), rel=1e-5, nan_ok=True), measure
     # The control draws its weights anew, from another seed, with the architecture and the tokenizer of the checkpoint.
     control = topic_report(load_encoder(tmp_path / kind, random=True, seed=3), corpus.documents, law, SHARE, stop=stop)
     assert control.words == found.words
